@@ -57,20 +57,13 @@ std::vector<RaggedCase> ragged_cases(const std::string &line) {
   return parse_lines<RaggedCase>(line, kEachField);
 }
 
-RaggedRun::RaggedRun(const RaggedCase &c) : OutputRun(c, c.n), case_(c), ends_(c.ends) {
+RaggedRun::RaggedRun(const RaggedCase &c) : GemmRun(c, WithoutInputs()), case_(c), ends_(c.ends) {
   fill_inputs();
   expect();
-  const auto place = [&](std::optional<DeviceMatrices> &to, Layout &layout_of, mp_dtype_t dtype,
-                         const Matrices &from) {
-    layout_of = layout(from);
-    to.emplace(dtype, from.count, from.rows, from.cols, layout_of.ld, layout_of.stride, c.offset,
-               kPoison);
-    to->upload(from);
-  };
-  place(a_, layout_a_, c.ab, c.op[0] == 'N' ? inputs_.a : transposed(inputs_.a));
-  place(b_, layout_b_, c.ab, c.op[1] == 'N' ? inputs_.b : transposed(inputs_.b));
-  place(c_, layout_c_, c.cd, inputs_.c);
-  place_outputs(inputs_, before_, layout_c_, layout_c_, -1, -1);
+  layout_a_ = layout(c.op[0] == 'N' ? inputs_.a : transposed(inputs_.a));
+  layout_b_ = layout(c.op[1] == 'N' ? inputs_.b : transposed(inputs_.b));
+  layout_c_ = layout_d_ = layout_aux_ = layout(inputs_.c);
+  upload_inputs(before_);
 }
 
 RaggedRun::Layout RaggedRun::layout(const Matrices &matrices) const {
@@ -179,13 +172,6 @@ void RaggedRun::replay(const std::string &kernel, const std::vector<std::vector<
   require_ok(mp_stream_sync(context(), kStream));
   case_.ends = lists.back();
   expect();
-}
-
-std::vector<uint8_t> RaggedRun::input_bits() const {
-  std::vector<uint8_t> bits = a_->download_bits();
-  for (const auto &more : {b_->download_bits(), c_->download_bits()})
-    bits.insert(bits.end(), more.begin(), more.end());
-  return bits;
 }
 
 std::string RaggedRun::repro() const {

@@ -1,15 +1,13 @@
-// mp_gemm_ragged: a case as plain data that is printed as one line, and its run on the device: an
-// OutputRun whose expected D consists of the sums of each group.
+// mp_gemm_ragged: a case as plain data that is printed as one line, and its run on the device: a
+// GemmRun whose expected D consists of the sums of each group.
 //
 //   MP_REPRO="m=230 n=40 k=24 op=TN ab=fp16 ... ragged=m ends=1,1,70" mptests "[repro-ragged]"
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "gemm_case.h"
-#include "tests/support/output_run.h"
+#include "gemm_run.h"
 
 namespace mptest {
 
@@ -24,7 +22,7 @@ RaggedCase ragged_case(const std::string &line);
 /// Returns the cases of a line with alternatives (case_text.h).
 std::vector<RaggedCase> ragged_cases(const std::string &line);
 
-class RaggedRun : public OutputRun {
+class RaggedRun : public GemmRun {
  public:
   /// Sets elements past the last end to NaN in A and B; in D, they must stay unchanged.
   explicit RaggedRun(const RaggedCase &c);
@@ -41,17 +39,13 @@ class RaggedRun : public OutputRun {
   mp_gemm_desc_t desc(const std::string &kernel) const;
   mp_status_t call(const std::string &kernel, const mp_epilogue_t *epilogue, void *workspace,
                    size_t workspace_bytes) override;
-  std::vector<uint8_t> input_bits() const override;
 
   Layout layout(const Matrices &matrices) const;
   void fill_inputs();
   void expect();
 
   RaggedCase case_;
-  oracle::GemmInputs inputs_;
   Matrices before_;  ///< D before the call
-  std::optional<DeviceMatrices> a_, b_, c_;
-  Layout layout_a_, layout_b_, layout_c_;  ///< D has the layout of C
   DeviceBuffer<int32_t> ends_;
 };
 

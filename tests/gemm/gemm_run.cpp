@@ -35,7 +35,7 @@ int64_t GemmRun::stray_item(char operand) const {
   return std::stoll(stray.substr(stray.find_first_of("0123456789")));
 }
 
-GemmRun::GemmRun(const GemmCase &c) : OutputRun(c, c.n), case_(c), items_(4 * c.batch) {
+GemmRun::GemmRun(const GemmCase &c) : GemmRun(c, WithoutInputs()) {
   // C and aux get longer rows if there is padding.
   const int64_t more = c.pad == 0 || c.in_place ? 0 : c.multiple;
   layout_a_ = c.op[0] == 'N' ? layout(c.m, c.k, 0) : layout(c.k, c.m, 0);
@@ -49,7 +49,8 @@ GemmRun::GemmRun(const GemmCase &c) : OutputRun(c, c.n), case_(c), items_(4 * c.
 
   fill_inputs();
   expected_ = oracle::gemm(inputs_);
-  upload_inputs();
+  const Matrices nothing(c.batch, c.m, c.n, std::numeric_limits<double>::quiet_NaN());
+  upload_inputs(c.in_place ? inputs_.c : nothing);
 }
 
 void GemmRun::fill_inputs() {
@@ -81,7 +82,7 @@ void GemmRun::put_special_in_a() {
   }
 }
 
-void GemmRun::upload_inputs() {
+void GemmRun::upload_inputs(const Matrices &before) {
   const GemmCase &c = case_;
   const auto place = [&](std::optional<DeviceMatrices> &to, mp_dtype_t dtype, const Matrices &from,
                          Layout layout, char name) {
@@ -92,9 +93,7 @@ void GemmRun::upload_inputs() {
   place(a_, c.ab, c.op[0] == 'N' ? inputs_.a : transposed(inputs_.a), layout_a_, 'a');
   place(b_, c.ab, c.op[1] == 'N' ? inputs_.b : transposed(inputs_.b), layout_b_, 'b');
   place(c_, c.cd, inputs_.c, layout_c_, 'c');
-  const Matrices nothing(c.batch, c.m, c.n, std::numeric_limits<double>::quiet_NaN());
-  place_outputs(inputs_, c.in_place ? inputs_.c : nothing, layout_d_, layout_aux_, stray_item('d'),
-                stray_item('x'));
+  place_outputs(inputs_, before, layout_d_, layout_aux_, stray_item('d'), stray_item('x'));
 }
 
 void GemmRun::upload_pointers() {

@@ -27,23 +27,30 @@ class GemmRun : public OutputRun {
 
   bool null_c = false;  ///< pass NULL for C
 
+ protected:
+  /// Leaves inputs, layouts, `expected_` and the call of upload_inputs() to the derived class.
+  struct WithoutInputs {};
+  GemmRun(const GemmCase &c, WithoutInputs) : OutputRun(c, c.n), case_(c) {}
+  /// @param before  contents of D before each call
+  void upload_inputs(const Matrices &before);
+  std::vector<uint8_t> input_bits() const override;
+
+  oracle::GemmInputs inputs_;
+  Layout layout_a_, layout_b_, layout_c_, layout_d_, layout_aux_;
+  std::optional<DeviceMatrices> a_, b_, c_;
+
  private:
   mp_status_t call(const std::string &kernel, const mp_epilogue_t *epilogue, void *workspace,
                    size_t workspace_bytes) override;
-  std::vector<uint8_t> input_bits() const override;
 
   Layout layout(int64_t rows, int64_t cols, int64_t more_padding) const;
   void fill_inputs();
   void put_special_in_a();
-  void upload_inputs();
   void upload_pointers();
   int64_t stray_item(char operand) const;
 
   GemmCase case_;
-  oracle::GemmInputs inputs_;
-  Layout layout_a_, layout_b_, layout_c_, layout_d_, layout_aux_;
-  std::optional<DeviceMatrices> a_, b_, c_;
-  DeviceBuffer<void *> items_;  ///< A, B, C, D of each item, for mp_gemm_batched
+  DeviceBuffer<void *> items_{4 * case_.batch};  ///< A, B, C, D of each item, for mp_gemm_batched
 };
 
 /// True for names like "wgmma_128x256x64_s4".
