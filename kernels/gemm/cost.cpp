@@ -211,19 +211,19 @@ DbiasPass count_dbias(const OutputShape &out, const DbiasPlan &plan, const Devic
           subtile_mb + read_mb * std::max(device.num_sms / parts, 1.0)};
 }
 
-CostCounter::CostCounter(const GemmKernel &kernel, int cluster, const GemmShape &shape,
-                         const Device &device, bool vectorized, const AlignedCopies &copies,
-                         StorePath store, bool fuses_dbias, const ConvTraits *conv)
+CostCounter::CostCounter(const GemmKernel &kernel, int cluster, const SelectionInput &input)
     : kernel_(kernel),
-      k_(shape.k),
-      num_sms_(std::max(device.num_sms, 1)),
-      l2_mb_(l2_capacity_mb(device)),
-      device_(device),
-      is_host_(device.target == MP_TARGET_HOST),
+      input_(input),
+      num_sms_(std::max(input.device.num_sms, 1)),
+      l2_mb_(l2_capacity_mb(input.device)),
+      is_host_(input.device.target == MP_TARGET_HOST),
       shares_sms_(kernel.blocks_per_sm > 1 && !is_host_),
-      is_producer_bound_(kernel.family == GemmFamily::wgmma && conv != nullptr && conv->is_wgrad),
+      is_producer_bound_(kernel.family == GemmFamily::wgmma && input.conv != nullptr &&
+                         input.conv->is_wgrad),
       common_{} {
+  const GemmShape &shape = input.shape;
   const OutputShape &out = shape.out;
+  const ConvTraits *const conv = input.conv;
   const TileCounts counts = tile_counts(kernel, cluster, out.m, out.n);
   const double items = out.batch_count;
   const double with_main = items - (conv != nullptr ? static_cast<double>(conv->empty_items) : 0);
@@ -244,11 +244,11 @@ CostCounter::CostCounter(const GemmKernel &kernel, int cluster, const GemmShape 
   // if the table takes several blocks, and the fallback for misaligned items follows the kernel.
   const bool has_table = kernel.family == GemmFamily::wgmma && out.items == ItemAccess::pointers;
   common_.launches = !has_table ? 1 : out.batch_count <= kWgmmaItemsPerBlock ? 3 : 4;
-  common_.launches += copies.launches();
+  common_.launches += input.copies.launches();
   common_.starts = 1;
-  common_.copied_mb = copies.mb();
+  common_.copied_mb = input.copies.mb();
   common_.is_clustered = cluster > 1;
-  if (kernel.family == GemmFamily::wmma && !vectorized)
+  if (kernel.family == GemmFamily::wmma && !input.vectorized)
     common_.scalar_elems =
         static_cast<double>(scalar_elems(kernel, shape)) * kElemsPerK / kElemsOfUs;
   common_.l2_mb = with_main * k * (reads_of_a * m + reads_of_b * n) * ab_bytes * kMb;
@@ -257,13 +257,13 @@ CostCounter::CostCounter(const GemmKernel &kernel, int cluster, const GemmShape 
   constexpr double kBlock = 64;  // rows or columns of one load
   common_.producer_loads = kernel.tile_m / kBlock + kernel.tile_n / kBlock / cluster;
   common_.dram_mb = (conv != nullptr ? conv->memory_mb : matrices_mb) + epilogue_mb_;
-  common_.epilogue = epilogue_cost(kernel, out, store);
+  common_.epilogue = epilogue_cost(kernel, out, input.store);
   common_.ping_pong = kernel.ping_pong && !is_host_;
   const auto dbias = [&](bool is_fused) {
     if (!out.epilogue.has_dbias) return DbiasPass{};
-    return count_dbias(out, plan_dbias(out, is_fused, 0, SIZE_MAX), device);
+    return count_dbias(out, plan_dbias(out, is_fused, 0, SIZE_MAX), input.device);
   };
-  dbias_ = dbias(fuses_dbias);
+  dbias_ = dbias(input.can_fuse_dbias(kernel));
   split_dbias_ = dbias(false);
   slice_epilogue_ = epilogue_cost(kernel, split_k_output(out), StorePath::direct);
   staged_epilogue_ = epilogue_cost(kernel, out, StorePath::staged);
@@ -306,7 +306,7 @@ PlanCost CostCounter::count(int split_k, int parts) const {
   const double at_a_time =
       is_thin && shares_sms_ ? std::max(std::floor(num_sms_ / parts), 1.0) * parts : at_a_time_;
   cost.waves = waves(mains_ * split_k, at_a_time);
-  cost.slice_k = static_cast<double>(k_per_slice(kernel_, k_, split_k)) / kElemsPerK;
+  cost.slice_k = static_cast<double>(k_per_slice(kernel_, input_.shape.k, split_k)) / kElemsPerK;
   if (is_producer_bound_) cost.producer_stages = cost.slice_k * kElemsPerK / kernel_.tile_k;
   cost.epilogues = waves(tiles_ * split_k, at_a_time);
   if (is_thin) {
@@ -323,7 +323,7 @@ PlanCost CostCounter::count(int split_k, int parts) const {
 
 void CostCounter::add_cluster_sums(PlanCost &cost, int num_partials, int parts) const {
   const auto waves_of = [&](double tiles) {
-    const double waves = std::ceil(tiles * num_partials / clusters_at_a_time(device_, parts));
+    const double waves = std::ceil(tiles * num_partials / clusters_at_a_time(input_.device, parts));
     return is_host_ ? waves * parts : waves;
   };
   cost.waves = waves_of(mains_);

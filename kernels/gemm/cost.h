@@ -12,7 +12,7 @@
 // partial sums.
 #pragma once
 
-#include "kernels/gemm/plan.h"
+#include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
 
 namespace mp {
@@ -56,15 +56,37 @@ struct DbiasPass {
 };
 DbiasPass count_dbias(const OutputShape &out, const DbiasPlan &plan, const Device &device);
 
+/// One shape on one device, with copies of its operands or in place.
+struct SelectionInput {
+  SelectionInput(const GemmShape &shape, const PlanRequest &request,
+                 const AlignedCopies &copies = {}, const ConvTraits *conv = nullptr)
+      : shape(with_copies(shape, copies)),
+        device(request.device),
+        tuning(request.tuning.of(class_of(request.device))),
+        vectorized(is_aligned(shape) && has_vector_rows(this->shape)),
+        copies(copies),
+        conv(conv),
+        store(conv != nullptr ? conv->store : wgmma_store_path(shape.out)) {}
+  const GemmShape shape;
+  const Device &device;
+  const ClassTuning &tuning;
+  const bool vectorized;  ///< every row of A and B is 16-byte aligned
+  const AlignedCopies copies;
+  const ConvTraits *const conv;
+  const StorePath store;  ///< Hopper kernels without a split
+
+  /// Returns whether the kernel can store column sums of subtiles: those that it stores by TMA are
+  /// 16 neighboring rows of D.
+  bool can_fuse_dbias(const GemmKernel &kernel) const {
+    return kernel.family == GemmFamily::wgmma && store == StorePath::tma &&
+           shape.out.items == ItemAccess::strided && (conv == nullptr || !conv->has_stride_phases);
+  }
+};
+
 /// Counts the work of the plans for one kernel and cluster, which differ in their split.
 class CostCounter {
  public:
-  /// @param vectorized  every row of A and B is 16-byte aligned
-  /// @param copies      made for `shape` to read
-  /// @param store       store path without a split
-  CostCounter(const GemmKernel &kernel, int cluster, const GemmShape &shape, const Device &device,
-              bool vectorized, const AlignedCopies &copies, StorePath store, bool fuses_dbias,
-              const ConvTraits *conv);
+  CostCounter(const GemmKernel &kernel, int cluster, const SelectionInput &input);
 
   /// @param parts  GemmPlan::parts
   PlanCost count(int split_k, int parts) const;
@@ -81,13 +103,12 @@ class CostCounter {
   void count_gemv(const GemmShape &shape);
 
   const GemmKernel &kernel_;
-  int64_t k_;
+  const SelectionInput &input_;
   double tiles_;      ///< in all batch items
   double mains_;      ///< tiles with a main loop
   double at_a_time_;  ///< tiles that the device computes concurrently
   double num_sms_;
   double l2_mb_;  ///< capacity
-  const Device &device_;
   bool is_host_;
   bool shares_sms_;                              ///< several blocks run on an SM
   bool is_producer_bound_;                       ///< PlanCost::producer_stages

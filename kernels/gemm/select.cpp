@@ -62,32 +62,6 @@ const char *why_not_thin(const GemmShape &s) {
   return nullptr;
 }
 
-/// One shape on one device, with copies of its operands or in place.
-struct SelectionInput {
-  SelectionInput(const GemmShape &shape, const PlanRequest &request,
-                 const AlignedCopies &copies = {}, const ConvTraits *conv = nullptr)
-      : shape(with_copies(shape, copies)),
-        device(request.device),
-        tuning(request.tuning.of(class_of(request.device))),
-        vectorized(is_aligned(shape) && has_vector_rows(this->shape)),
-        copies(copies),
-        conv(conv),
-        store(conv != nullptr ? conv->store : wgmma_store_path(shape.out)) {}
-  const GemmShape shape;
-  const Device &device;
-  const ClassTuning &tuning;
-  const bool vectorized;
-  const AlignedCopies copies;
-  const ConvTraits *const conv;
-  const StorePath store;  ///< Hopper kernels without a split
-
-  /// Hopper: subtiles that are stored by TMA are 16 neighboring rows of D.
-  bool can_fuse_dbias() const {
-    return store == StorePath::tma && shape.out.items == ItemAccess::strided &&
-           (conv == nullptr || !conv->has_stride_phases);
-  }
-};
-
 /// NULL if the kernel can run it with that cluster, else the reason.
 const char *why_not(const GemmKernel &kernel, int cluster, const SelectionInput &input) {
   const OutputShape &out = input.shape.out;
@@ -119,9 +93,7 @@ class Candidate {
       : kernel_(kernel),
         input_(input),
         tiles_(tile_counts(kernel, cluster, input.shape.out.m, input.shape.out.n)),
-        can_fuse_dbias_(kernel.family == GemmFamily::wgmma && input.can_fuse_dbias()),
-        counter_(kernel, cluster, input.shape, input.device, input.vectorized, input.copies,
-                 input.store, can_fuse_dbias_, input.conv) {}
+        counter_(kernel, cluster, input) {}
 
   /// NULL if the kernel can split k into that many slices, else the reason.
   const char *why_not_split(int split_k) const {
@@ -152,7 +124,6 @@ class Candidate {
            static_cast<uint32_t>(fewer);
   }
 
-  bool can_fuse_dbias() const { return can_fuse_dbias_; }
   PlanCost cost(int split_k, int parts) const { return counter_.count(split_k, parts); }
   float us(const PlanCost &cost) const {
     return static_cast<float>(predicted_us(cost, input_.tuning, input_.tuning.of(kernel_)));
@@ -170,7 +141,6 @@ class Candidate {
   const GemmKernel &kernel_;
   const SelectionInput &input_;
   const TileCounts tiles_;
-  const bool can_fuse_dbias_;
   const CostCounter counter_;
 };
 
@@ -274,7 +244,7 @@ GemmPlan make_plan(const GemmVariant &variant, const SelectionInput &input,
                 .source = is_split ? EpilogueSource::none : epilogue_source(out),
                 .copies = input.copies,
                 .workspace = candidate.workspace(variant.split_k, variant.parts),
-                .can_fuse_dbias = candidate.can_fuse_dbias() && !is_split,
+                .can_fuse_dbias = input.can_fuse_dbias(*variant.kernel) && !is_split,
                 .fallback = is_wgmma && out.items == ItemAccess::pointers
                                 ? &kernel_of(GemmTile::wmma_128x128x32_s3)
                                 : nullptr,
