@@ -1,5 +1,6 @@
 // mp_gemm_grouped: products of different shapes in one call.  GroupRun checks each product like
 // GemmRun, including guard zones around every D.
+#include <cmath>
 #include <cstdlib>
 
 #include "gemm_group.h"
@@ -115,42 +116,34 @@ TEST_CASE("gemm group: repeated calls give the same bits for any initial workspa
 
 TEST_CASE("gemm group: products may share A and write adjacent rows of one D", "[gemm][short]") {
   // Weight gradients of parallel layers, stacked: dW_i = X^T dY_i.
-  constexpr int64_t kRows = 72, kInputs = 40, kOutputs[] = {16, 64, 8};
-  constexpr int64_t kStacked = 3 * kInputs, kWidest = 64;
+  constexpr int64_t kRows = 72, kInputs = 40, kOutputs[] = {16, 64, 8}, kWidest = 64;
   Random random(3);
-  const auto integers = [&random](int64_t rows, int64_t cols) {
-    Matrices m(1, rows, cols);
-    m.values = random_integers(rows * cols, 3, random);
-    return m;
-  };
-  const auto place = [](const Matrices &values, int64_t ld, uint8_t padding) {
+  Matrices x(1, kRows, kInputs), dy(3, kRows, kWidest);
+  x.values = random_integers(kRows * kInputs, 3, random);
+  dy.values = random_integers(3 * kRows * kWidest, 3, random);
+  Matrices expected = oracle::multiply(transposed(x), dy, 3);
+  for (int64_t i = 0; i < 3; ++i)
+    for (int64_t j = kOutputs[i]; j < kWidest; ++j) {  // columns beyond a product
+      for (int64_t row = 0; row < kRows; ++row) dy.at(i, row, j) = std::nan("");
+      for (int64_t row = 0; row < kInputs; ++row) expected.at(i, row, j) = 0.0;
+    }
+  const auto place = [](const Matrices &values, uint8_t padding) {
     auto placed =
-        std::make_unique<DeviceMatrices>(MP_FP16, 1, values.rows, values.cols, ld, 0, 0, padding);
+        std::make_unique<DeviceMatrices>(MP_FP16, values.count, values.rows, values.cols,
+                                         values.cols, values.rows * values.cols, 0, padding);
     placed->upload(values);
     return placed;
   };
-
-  const Matrices x = integers(kRows, kInputs);
-  const auto device_x = place(x, kInputs, kPoison);
-  const auto device_d = place(Matrices(1, kStacked, kWidest), kWidest, kCanary);
-  Matrices expected(1, kStacked, kWidest);  // columns beyond a product keep their 0
-  std::vector<std::unique_ptr<DeviceMatrices>> device_dy;
+  const auto device_x = place(x, kPoison), device_dy = place(dy, kPoison),
+             device_d = place(Matrices(3, kInputs, kWidest), kCanary);
   std::vector<mp_gemm_group_item_t> items;
   for (int64_t i = 0; i < 3; ++i) {
-    const Matrices dy = integers(kRows, kOutputs[i]);
-    const Matrices product = oracle::multiply(transposed(x), dy, 1);
-    for (int64_t row = 0; row < kInputs; ++row) {
-      for (int64_t j = 0; j < kOutputs[i]; ++j) {
-        expected.at(0, i * kInputs + row, j) = product.at(0, row, j);
-      }
-    }
-    device_dy.push_back(place(dy, kOutputs[i], kPoison));
     mp_gemm_group_item_t item = mp_gemm_group_item_default(kInputs, kOutputs[i], kRows);
     item.ld_a = kInputs;
-    item.ld_c = item.ld_d = kWidest;
+    item.ld_b = item.ld_c = item.ld_d = kWidest;
     item.A = device_x->data();
-    item.B = device_dy.back()->data();
-    item.D = static_cast<uint8_t *>(device_d->data()) + i * kInputs * kWidest * 2;
+    item.B = device_dy->item(i);
+    item.D = device_d->item(i);
     items.push_back(item);
   }
   mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, MP_FP16, MP_FP16);
