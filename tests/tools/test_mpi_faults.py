@@ -19,7 +19,7 @@ import pytest
 RANKS, RANK, STEP, STEPS = 4, 2, 20, 30  # the fault occurs on RANK in STEP, which has no overflow
 LONG = 300
 SUMMED = "mp_grads_all_reduce MP_SUCCESS, "
-RANKS_DIFFER, WRONG_OUTCOME, REPORTED = 70, 71, 72  # exit codes of the program (options.h)
+RANKS_DIFFER, WRONG_OUTCOME, REPORTED = 70, 71, 72  # exit codes of the program
 
 
 def pids_of(session: int) -> list:
@@ -83,6 +83,11 @@ def told(folder, rank=0) -> list:
     return path.read_text().splitlines() if path.exists() else []
 
 
+def progress(folder) -> list:
+    """Calls of each rank in the step of the fault, with their statuses."""
+    return [(folder / f"progress.rank{rank}").read_text() for rank in range(RANKS)]
+
+
 def saved(folder, step: int, rank=0) -> bytes:
     return (folder / f"step{step:04}.rank{rank}").read_bytes()
 
@@ -105,7 +110,8 @@ def check_saved(folder, one, last: int, every=1):
 
 
 def check_stopped(folder, one, steps: list):
-    """Checks that the weights of each rank at the time of its report are those after this step."""
+    """Checks that the last weights that each rank wrote, before or after a message, are those after
+    this step."""
     for rank, step in enumerate(steps):
         weights = (folder / f"stopped.rank{rank}").read_bytes()
         assert saved(one, step).startswith(weights), f"rank {rank} has not the weights of step {step}"
@@ -121,7 +127,7 @@ def test_ranks_match_a_single_rank(train, one, tmp_path, ranks):
     assert (tmp_path / "losses").read_bytes() == (one / "losses").read_bytes()
     losses = list(map(int, (one / "losses").read_text().split()))
     assert len(losses) == LONG and sum(losses[-50:]) < sum(losses[:50]), "it learns"
-    assert told(tmp_path) == told(one) == ["300 steps, 46 skipped: 21 infinite, 9 NaN, 16 unseen", "900 comparisons"]
+    assert told(tmp_path) == told(one) == ["300 steps, 46 skipped: 21 infinite, 9 NaN, 16 unseen", "600 comparisons"]
 
 
 def test_a_slow_rank_changes_no_result(train, one, tmp_path):
@@ -154,7 +160,7 @@ CALLS = {
 def test_one_failed_call_is_reported(train, one, tmp_path, kind, callback):
     sentence, its_call, others, ahead = CALLS[kind, callback]
     train(tmp_path, "--steps", STEPS, *wrong(kind, callback), "--on-failure", "report", code=REPORTED)
-    assert told(tmp_path) == [f"rank {rank}: {its_call if rank == RANK else others}" for rank in range(RANKS)]
+    assert progress(tmp_path) == [its_call if rank == RANK else others for rank in range(RANKS)]
     assert re.fullmatch(f"rank {RANK}, step {STEP}: {sentence}", "\n".join(told(tmp_path, RANK)))
     check_stopped(tmp_path, one, [STEP - 1 if rank == RANK else STEP - 1 + ahead for rank in range(RANKS)])
     check_saved(tmp_path, one, STEP - 1)
@@ -168,33 +174,21 @@ def test_the_failed_rank_aborts_the_job(train, one, tmp_path, kind, status):
     check_saved(tmp_path, one, STEP - 1)
 
 
-@pytest.mark.parametrize("kind, callback", [("refused", 1), ("refused", 3), ("fails-before", 1)])
-def test_callbacks_with_timeout_fail_on_all_ranks(train, one, tmp_path, kind, callback):
-    """All ranks return an error instead of waiting forever."""
-    train(tmp_path, "--steps", STEPS, *wrong(kind, callback), "--give-up", "--on-failure", "report", code=REPORTED)
-    its_call = CALLS[kind, callback][1]
-    others = re.sub(r"MP_ERROR_\w+", "MP_ERROR_COMM", its_call)
-    assert told(tmp_path)[-RANKS:] == [f"rank {rank}: {its_call if rank == RANK else others}" for rank in range(RANKS)]
-    for rank in set(range(RANKS)) - {RANK}:
-        assert told(tmp_path, rank)[0].endswith("comm->all_reduce returned 1000000")
-    check_stopped(tmp_path, one, [STEP - 1] * RANKS)
-
-
 @pytest.mark.parametrize("kind", ["fewer", "more"])
 def test_different_element_counts_update_no_weights(train, one, tmp_path, kind):
     """MPI reports an error only to ranks whose buffer is too small: the others wait, or have
     wrong sums. The next collective of all ranks prevents an update with these sums."""
     train(tmp_path, "--steps", STEPS, *wrong(kind, 2), "--on-failure", "report", code=REPORTED)
-    assert any(line.endswith("mp_grads_all_reduce MP_ERROR_COMM") for line in told(tmp_path))
-    assert not any(line.endswith("mp_scale_step MP_SUCCESS") for line in told(tmp_path))
+    assert any(calls.endswith("mp_grads_all_reduce MP_ERROR_COMM") for calls in progress(tmp_path))
+    assert not any(calls.endswith("mp_scale_step MP_SUCCESS") for calls in progress(tmp_path))
     check_stopped(tmp_path, one, [STEP - 1] * RANKS)
 
 
 def test_sharded_flag_on_one_rank_is_reported(train, one, tmp_path):
     """MP_STEP_FLAG_SHARDED on one rank only: that rank calls one more collective."""
     train(tmp_path, "--steps", STEPS, *wrong("sharded", 3), "--on-failure", "report", code=REPORTED)
-    assert told(tmp_path) == [f"rank {rank}: {SUMMED}mp_scale_step {'waits' if rank == RANK else 'MP_SUCCESS'}"
-                              for rank in range(RANKS)]
+    assert progress(tmp_path) == [f"{SUMMED}mp_scale_step {'waits' if rank == RANK else 'MP_SUCCESS'}"
+                                  for rank in range(RANKS)]
     check_stopped(tmp_path, one, [STEP - 1 if rank == RANK else STEP for rank in range(RANKS)])
 
 
@@ -252,8 +246,8 @@ def test_all_ranks_restore_the_last_checkpoint(train, one, tmp_path, step, rank,
 # ---------------------------------------------------------------- injected: the checks themselves
 
 @pytest.mark.parametrize("kind, code, sentence", [
-    ("flipped-bit", RANKS_DIFFER, f"step {STEP}: rank {RANK} and rank 0 differ: weights, moments, t or S"),
-    ("without-comm", RANKS_DIFFER, "step 9: rank 3 and rank 0 differ: weights, moments, t or S"),
+    ("flipped-bit", RANKS_DIFFER, f"step {STEP}: rank {RANK} and rank 0 differ: checkpoint"),
+    ("without-comm", RANKS_DIFFER, "step 9: rank 3 and rank 0 differ: checkpoint"),
     ("raised-flag", WRONG_OUTCOME, f"step {STEP}: another outcome than its overflow has to have")])
 def test_injected_difference(train, tmp_path, kind, code, sentence):
     train(tmp_path, "--steps", STEPS, *wrong(kind), code=code)
@@ -271,7 +265,7 @@ def test_injected_checkpoint(train, short, tmp_path):
     folder = copy_of(short, tmp_path)
     path = folder / f"step{STEP:04}.rank{RANK}"
     damaged = bytearray(path.read_bytes())
-    damaged[100] ^= 1
+    damaged[6000] ^= 1  # in the checkpoint of the optimizer, which follows the weights
     path.write_bytes(damaged)
     train(folder, "--steps", STEPS, "--resume", code=RANKS_DIFFER)
     assert told(folder) == [f"resumed from step {STEP}", f"step {STEP}: rank {RANK} and rank 0 differ: checkpoint"]

@@ -7,9 +7,10 @@
 // difference ends the job.  At the end every rank has the same checkpoints, for any number of
 // ranks. tests/tools/test_mpi_faults.py compares the checkpoint of the last step.
 #include <mpi.h>
+#include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -21,10 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "faulty_comm.h"
-#include "impatient_comm.h"
-#include "options.h"
-#include "progress_reporter.h"
+#include "mpcore_mpi.h"
 #include "support/command_line.h"
 #include "support/program.h"
 #include "support/text.h"
@@ -32,6 +30,50 @@
 
 namespace mptest {
 namespace {
+
+/// Exit codes of the job, in addition to those of run_program and, after a failed call,
+/// mp_status_t.
+enum ExitCode { kRanksDiffer = 70, kWrongOutcome = 71, kReported = 72 };
+
+/// A fault of one rank in one step.
+struct Fault {
+  enum Kind {
+    kNone,
+    kRefused,      ///< a call with an argument out of range
+    kFailsBefore,  ///< a callback returns an error without calling MPI
+    kFailsAfter,   ///< a callback returns an error after MPI's success
+    kExits,        ///< _exit(3) within the callback
+    kKilled,       ///< SIGKILL within the callback
+    kFewer,        ///< half as many elements of a gradient as the others have
+    kMore,         ///< twice as many
+    kSharded,      ///< MP_STEP_FLAG_SHARDED on this rank only: one more all_reduce
+    kSlow,         ///< sleeps first
+    // Errors that the checks of this program must find.
+    kFlippedBit,   ///< in its weights, after the step
+    kOtherTarget,  ///< the wanted signs of one of its samples are inverted
+    kRaisedFlag,   ///< the flag of its scaler is set without an overflow
+    kWithoutComm   ///< no rank has options.comm in any step
+  } kind = kNone;
+  int rank = 0;
+  int64_t step = 0;
+  /// Callback of the step in which the fault occurs, or its call: 1 and 2 are of
+  /// mp_grads_all_reduce, for one gradient each; 3 is of mp_scale_step.
+  int callback = 1;
+};
+
+struct Options {
+  int64_t steps = 30;
+  std::filesystem::path folder;  ///< for checkpoints and other output
+  int64_t save_every = 1;
+  bool resumes = false;
+  Fault fault;
+  /// Reaction of a rank to a failed call.
+  enum class OnFailure {
+    kAbort,    ///< ends the job, with the status as exit code
+    kReport,   ///< each rank writes how far it has come in the step of the fault
+    kRestore,  ///< all ranks agree on the status of each call, and restore the last checkpoint
+  } on_failure = OnFailure::kAbort;
+};
 
 template <typename T>
 T over_ranks(T mine, MPI_Datatype type, MPI_Op op) {
@@ -50,17 +92,15 @@ class Run {
     rank_ = comm_.rank;
     ranks_ = comm_.world_size;
     if (kSamples % ranks_ != 0) throw std::runtime_error("the ranks cannot share 16 samples.");
-    MPI_Comm_dup(MPI_COMM_WORLD, &progress_comm_);
+    faulty_ = comm_;
+    faulty_.all_reduce = all_reduce;
+    faulty_.user = this;
     const int64_t share = kSamples / ranks_;
-    faulty_.emplace(options.gives_up ? impatient_.table(comm_) : comm_);
     trainer_.emplace(context_.get(), rank_ * share, share);
     std::filesystem::create_directories(options.folder);
-    log_.emplace(options.folder / mptools::text("told.rank%d", rank_));
+    std::filesystem::remove(path("told"));
   }
-  ~Run() {
-    MPI_Comm_free(&progress_comm_);
-    mp_mpi_free(&mpi_);
-  }
+  ~Run() { mp_mpi_free(&mpi_); }
 
   Run(const Run &) = delete;
   Run &operator=(const Run &) = delete;
@@ -78,8 +118,7 @@ class Run {
     if (step == 0)
       throw std::runtime_error("there is no step of which all ranks have a checkpoint.");
     load(step);
-    if (rank_ == 0)
-      log_->tell(mptools::text("resumed from step %lld", static_cast<long long>(step)));
+    if (rank_ == 0) tell(mptools::text("resumed from step %lld", static_cast<long long>(step)));
     require_equal(step, "checkpoint", trainer_->checkpoint());
   }
 
@@ -91,20 +130,19 @@ class Run {
     if (mine.kind == Fault::kOtherTarget)
       for (int64_t w = 0; w < kWeights; ++w)
         batch.wanted[static_cast<size_t>(rank_ * kSamples / ranks_ * kWeights + w)] *= -1;
-    faulty_->begin_step(mine);
-    if (step == options_.fault.step) impatient_.set_patience(std::chrono::milliseconds(300));
-    if (options_.on_failure == Options::OnFailure::kReport && step == options_.fault.step)
-      progress_ = new ProgressReporter(progress_comm_, *log_, [this] {
-        mptools::write_file(options_.folder / mptools::text("stopped.rank%d", rank_),
-                            trainer_->weights());
-      });
-
+    fault_ = mine;
+    callbacks_ = 0;
+    progress_.clear();
+    reports_ = options_.on_failure == Options::OnFailure::kReport && step == options_.fault.step;
     const int64_t loss = trainer_->compute_gradients(batch);
     if (mine.kind == Fault::kSlow) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     if (mine.kind == Fault::kRaisedFlag)
       *mp_scaler_get_found_inf_address(trainer_->scaler()) = 1.0f;
     const bool is_taken = reduce(mine) && update(mine);
-    if (progress_ != nullptr) progress_->finish();
+    if (reports_) {  // the other ranks have ended their calls by then, or wait for this rank
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      MPI_Abort(MPI_COMM_WORLD, kReported);
+    }
     if (!is_taken) return go_back();
 
     if (mine.kind == Fault::kFlippedBit) trainer_->master().at<uint32_t>(0)[7] ^= 1;
@@ -125,8 +163,8 @@ class Run {
       others_.emplace(context_.get(), MP_FP16, numels);
       grads = others_->list();
     }
-    return make_call(kReduce, [&] {
-      return mp_grads_all_reduce(grads, &faulty_->table(), pre, 1.0f, mptools::kStream);
+    return make_call("mp_grads_all_reduce", [&] {
+      return mp_grads_all_reduce(grads, &faulty_, pre, 1.0f, mptools::kStream);
     });
   }
 
@@ -134,25 +172,41 @@ class Run {
     mp_step_options_t options = mp_step_options_default();
     const bool is_refused = mine.kind == Fault::kRefused && mine.callback == 3;
     options.max_grad_norm = is_refused ? -1.0f : 1.0f;
-    if (options_.fault.kind != Fault::kWithoutComm) options.comm = &faulty_->table();
+    if (options_.fault.kind != Fault::kWithoutComm) options.comm = &faulty_;
     if (mine.kind == Fault::kSharded) options.flags = MP_STEP_FLAG_SHARDED;
-    return make_call(kStep, [&] { return trainer_->step(options); });
+    return make_call("mp_scale_step", [&] { return trainer_->step(options); });
   }
 
   /// @return whether this rank, and with kRestore every rank, may continue
-  bool make_call(Call call, const std::function<mp_status_t()> &function) {
-    if (progress_ != nullptr) progress_->enter(call);
+  bool make_call(const char *name, const std::function<mp_status_t()> &function) {
+    report(progress_ + name + " waits");
     const mp_status_t status = function();
     const std::string sentence = mp_last_error();
-    if (progress_ != nullptr) progress_->leave(call, status);
+    report(progress_ + name + " " + mp_status_string(status));
+    progress_ += std::string(name) + " " + mp_status_string(status) + ", ";
     if (status != MP_SUCCESS)
-      log_->tell(mptools::text("rank %d, step %lld: %s", rank_,
-                               static_cast<long long>(trainer_->steps() + 1), sentence.c_str()));
+      tell(mptools::text("rank %d, step %lld: %s", rank_,
+                         static_cast<long long>(trainer_->steps() + 1), sentence.c_str()));
     if (options_.on_failure == Options::OnFailure::kRestore)
       return over_ranks<int>(status, MPI_INT, MPI_MAX) == MP_SUCCESS;
     if (status != MP_SUCCESS && options_.on_failure == Options::OnFailure::kAbort)
       MPI_Abort(MPI_COMM_WORLD, status);
     return status == MP_SUCCESS;
+  }
+
+  /// The callback of this rank, with its fault.
+  static int all_reduce(const void *send, void *recv, size_t count, mp_dtype_t dtype,
+                        mp_reduce_op_t op, mp_stream_t stream, void *user) {
+    Run &self = *static_cast<Run *>(user);
+    const bool is_now = ++self.callbacks_ == self.fault_.callback;
+    const Fault::Kind kind = is_now ? self.fault_.kind : Fault::kNone;
+    if (kind == Fault::kFailsBefore) return MPI_ERR_OTHER;
+    if (kind == Fault::kExits) _exit(3);
+    if (kind == Fault::kKilled) (void)std::raise(SIGKILL);
+    if (self.reports_) mptools::write_file(self.path("stopped"), self.trainer_->weights());
+    const mp_comm_t &inner = self.comm_;
+    const int code = inner.all_reduce(send, recv, count, dtype, op, stream, inner.user);
+    return kind == Fault::kFailsAfter ? MPI_ERR_OTHER : code;
   }
 
   /// Restores the last checkpoint: some ranks may have taken the step, and others not.
@@ -161,13 +215,33 @@ class Run {
     load(step);
     options_.fault = {};
     if (rank_ == 0)
-      log_->tell(mptools::text("all ranks go back to step %lld", static_cast<long long>(step)));
+      tell(mptools::text("all ranks go back to step %lld", static_cast<long long>(step)));
+  }
+
+  // ------------------------------------------------------------------------- output
+
+  std::filesystem::path path(const char *name) const {
+    return options_.folder / mptools::text("%s.rank%d", name, rank_);
+  }
+
+  /// Writes a line to stderr and to a file of this rank: mpirun may lose output printed right
+  /// before MPI_Abort.
+  void tell(const std::string &line) const {
+    std::ofstream(path("told"), std::ios::app) << line + '\n' << std::flush;
+    std::fprintf(stderr, "%s\n", line.c_str());
+  }
+
+  /// Writes the calls of this rank and their statuses, and its weights.
+  void report(const std::string &calls) const {
+    if (!reports_) return;
+    mptools::write_file(path("progress"), calls);
+    mptools::write_file(path("stopped"), trainer_->weights());
   }
 
   /// Called on all ranks; none of them changes its state afterwards.
   [[noreturn]] void end_job(const std::string &why, ExitCode code) {
     if (rank_ == 0) {
-      log_->tell(why);
+      tell(why);
       MPI_Abort(MPI_COMM_WORLD, code);
     }
     MPI_Barrier(MPI_COMM_WORLD);
@@ -175,8 +249,7 @@ class Run {
   }
 
   void check_outcome(int64_t step, const Overflow &overflow) {
-    require_equal(step, "weights, moments, t or S", trainer_->weights());
-    require_equal(step, "scaler state", trainer_->checkpoint());
+    require_equal(step, "checkpoint", trainer_->checkpoint());
     require_equal(step, "outcome", trainer_->outcome());
     if (trainer_->steps() == step && trainer_->was_skipped() == (overflow.kind != Overflow::kNone))
       return;
@@ -206,8 +279,7 @@ class Run {
   }
 
   std::filesystem::path checkpoint_path(int64_t step) const {
-    return options_.folder /
-           mptools::text("step%04lld.rank%d", static_cast<long long>(step), rank_);
+    return path(mptools::text("step%04lld", static_cast<long long>(step)).c_str());
   }
 
   /// A rank that is killed during the call leaves no partial checkpoint.
@@ -226,11 +298,11 @@ class Run {
   void tell_end() const {
     const mp_scaler_state_t state = trainer_->state();
     const auto count = [](int64_t number) { return std::to_string(number); };
-    log_->tell(count(state.steps) + " steps, " + count(state.skipped) +
-               " skipped: " + count(overflows_[Overflow::kInfinity]) + " infinite, " +
-               count(overflows_[Overflow::kNan]) + " NaN, " + count(overflows_[Overflow::kUnseen]) +
-               " unseen");
-    log_->tell(count(compared_) + " comparisons");
+    tell(count(state.steps) + " steps, " + count(state.skipped) +
+         " skipped: " + count(overflows_[Overflow::kInfinity]) + " infinite, " +
+         count(overflows_[Overflow::kNan]) + " NaN, " + count(overflows_[Overflow::kUnseen]) +
+         " unseen");
+    tell(count(compared_) + " comparisons");
     std::string losses;
     for (const int64_t loss : losses_) losses += count(loss) + '\n';
     mptools::write_file(options_.folder / "losses", losses);
@@ -238,18 +310,17 @@ class Run {
 
   Options options_;
   mp_mpi_t mpi_{};
-  mp_comm_t comm_ = mp_comm_default();
+  mp_comm_t comm_ = mp_comm_default(), faulty_ = comm_;
   int rank_ = 0, ranks_ = 1;
   mptools::Context context_;
-  std::optional<Log> log_;
-  ImpatientComm impatient_{mpi_};
-  std::optional<FaultyComm> faulty_;
   std::optional<Trainer> trainer_;
   std::optional<Tensors> others_;  ///< gradients of another size, for a rank that disagrees
-  MPI_Comm progress_comm_ = MPI_COMM_NULL;
-  ProgressReporter *progress_ = nullptr;  ///< used in the step of the fault; ends the job
-  std::vector<int64_t> losses_;           ///< sum over all ranks, for each step taken here
-  int64_t overflows_[4] = {};             ///< count per kind
+  Fault fault_;                    ///< this rank's in the current step
+  int callbacks_ = 0;              ///< in the current step
+  bool reports_ = false;           ///< in the current step
+  std::string progress_;           ///< completed calls of that step
+  std::vector<int64_t> losses_;    ///< sum over all ranks, for each step taken here
+  int64_t overflows_[4] = {};      ///< count per kind
   int64_t compared_ = 0;
 };
 
@@ -290,7 +361,6 @@ Options parse_options(int argc, const char *const *argv) {
   mptools::add_integer(line, "--at", options.fault.step, int64_t{1}, "step of the fault");
   mptools::add_integer(line, "--callback", options.fault.callback, 1,
                        "callback of the fault in this step");
-  line.add_flag("--give-up", options.gives_up, "callbacks of other ranks time out in this step");
   mptools::add_choice(line, "--on-failure", options.on_failure, kOnFailure,
                       "behavior of the other ranks");
   line.parse(argc, argv);
@@ -301,11 +371,8 @@ Options parse_options(int argc, const char *const *argv) {
 }  // namespace mptest
 
 int main(int argc, char **argv) {
-  int provided = MPI_THREAD_SINGLE;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Init(&argc, &argv);
   const int code = mptools::run_program("training", [&] {
-    if (provided != MPI_THREAD_MULTIPLE)
-      throw std::runtime_error("this MPI takes no calls from several threads.");
     mptest::Run(mptest::parse_options(argc, argv)).run();
     return 0;
   });

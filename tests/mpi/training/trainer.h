@@ -1,10 +1,9 @@
 // State of one rank: weights, optimizer and scaler.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,13 +18,6 @@ using mptools::kStream;
 template <typename T>
 std::string bytes_of(const T &plain) {
   return std::string(reinterpret_cast<const char *>(&plain), sizeof plain);
-}
-
-/// Removes data from the front of `bytes`.
-inline void take(std::string_view &bytes, void *to, size_t size) {
-  if (bytes.size() < size) throw std::runtime_error("the checkpoint ends too early.");
-  std::memcpy(to, bytes.data(), size);
-  bytes.remove_prefix(size);
 }
 
 inline mptools::Scaler make_scaler(mp_context_t context) {
@@ -60,12 +52,6 @@ class Tensors {
     return bytes;
   }
 
-  /// Restores the output of bytes(); removes it from the front of `bytes`.
-  void take(std::string_view &bytes) {
-    for (const mptools::Buffer &buffer : buffers_)
-      mptest::take(bytes, buffer.data(), static_cast<size_t>(buffer.bytes()));
-  }
-
  private:
   std::vector<mptools::Buffer> buffers_;
   mptools::TensorList list_;
@@ -77,8 +63,6 @@ class Trainer {
       : context_(context),
         master_(context, MP_FP32),
         model_(context, MP_FP16),
-        m_(context, MP_FP32),
-        v_(context, MP_FP32),
         grads_(context, MP_FP16),
         grad_norm_(mptools::make_buffer(context, 1, MP_FP32)),
         found_inf_(mptools::make_buffer(context, 1, MP_FP32)),
@@ -128,25 +112,27 @@ class Trainer {
   bool was_skipped() const { return found_inf_.as<float>()[0] != 0.0f; }
   Tensors &master() { return master_; }
 
-  /// Weights, moments, t and S: all data that a step changes, except for the scaler's counts.  Only
-  /// reads memory, so that another thread may call it during a call of the library.
+  /// Weights, t and S.  Only reads memory, so that a callback may call it.
   std::string weights() const {
-    return master_.bytes() + model_.bytes() + m_.bytes() + v_.bytes() +
+    return master_.bytes() + model_.bytes() +
            bytes_of(*mp_optimizer_get_step_address(optimizer_.get())) +
            bytes_of(*mp_scaler_get_scale_address(scaler()));
   }
 
-  /// Checkpoint: weights() and the scaler's state.
-  std::string checkpoint() const { return weights() + bytes_of(state()); }
-  void restore(std::string_view checkpoint) {
-    for (Tensors *const tensors : {&master_, &model_, &m_, &v_}) tensors->take(checkpoint);
-    int64_t t = 0;
-    take(checkpoint, &t, sizeof t);
-    checkpoint.remove_prefix(sizeof(float));  // S, which is in the state too
-    mp_scaler_state_t state;
-    take(checkpoint, &state, sizeof state);
-    check(mp_optimizer_set_step_sync(optimizer_.get(), t, nullptr, kStream));
-    check(mp_scaler_set_state_sync(scaler(), &state, kStream));
+  /// weights() and a checkpoint of the optimizer: all data that a step changes.
+  std::string checkpoint() const {
+    std::string all = weights();
+    const size_t start = all.size();
+    size_t bytes = 0;
+    check(mp_optimizer_checkpoint_size(optimizer_.get(), scaler(), &bytes));
+    all.resize(start + bytes);
+    check(mp_optimizer_save_sync(optimizer_.get(), scaler(), &all[start], bytes, kStream));
+    return all;
+  }
+  void restore(std::string_view saved) {
+    const size_t start = std::min(weights().size(), saved.size());
+    check(mp_optimizer_restore_sync(optimizer_.get(), scaler(), saved.data() + start,
+                                    saved.size() - start, kStream));
   }
 
  private:
@@ -157,13 +143,11 @@ class Trainer {
     desc.grads = grads_.list();
     desc.master = master_.list();
     desc.model = model_.list();
-    desc.m = m_.list();
-    desc.v = v_.list();
     return mptools::make_optimizer(context_, desc);
   }
 
   mp_context_t context_;
-  Tensors master_, model_, m_, v_, grads_;
+  Tensors master_, model_, grads_;
   mptools::Buffer grad_norm_, found_inf_;
   mptools::Scaler scaler_;
   mptools::Optimizer optimizer_;
