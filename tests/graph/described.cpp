@@ -14,6 +14,20 @@ PolicyHandle make_policy(mp_dtype_t low, mp_autocast_level_t level, uint32_t fla
   return PolicyHandle(policy);
 }
 
+PolicyHandle allow_all(mp_dtype_t low) {
+  if (low == MP_FP32) return nullptr;
+  PolicyHandle policy = make_policy(low);
+  require_ok(mp_autocast_set_nodes(policy.get(), "*", MP_OP_CLASS_ALLOW));
+  return policy;
+}
+
+ScalerHandle make_scaler(mp_scaler_policy_t policy, float init_scale) {
+  mp_scaler_config_t config = mp_scaler_config_default(policy);
+  config.init_scale = init_scale;
+  config.growth_interval = 4;
+  return mptools::make_scaler(context(), config);
+}
+
 Floats32 random_values(Random &random, int64_t count, double bound) {
   Floats32 values;
   for (int64_t i = 0; i < count; ++i)
@@ -37,6 +51,33 @@ std::vector<int32_t> Described::node_of(const char *op, const char *name,
   return outputs_of(op, name, inputs, plain, num_outputs);
 }
 
+int32_t Described::seed_gradient(int32_t tensor) {
+  int32_t seed = -1;
+  require_ok(mp_graph_seed_gradient(handle, tensor, &seed));
+  return seed;
+}
+
+std::vector<int32_t> Described::xent(int32_t y, const std::vector<int32_t> &classes,
+                                     uint32_t num_outputs) {
+  const mp_graph_tensor_t logits = info(y);
+  labels = input("labels", MP_DTYPE_NONE, {logits.extent, logits.extent + logits.rank - 1});
+  if (!classes.empty()) feed(labels, classes);
+  const std::vector<int32_t> outputs = node_of("SoftmaxXent", "loss", {y, labels}, num_outputs);
+  loss(outputs[0]);
+  return outputs;
+}
+
+void Described::compile(mp_autocast_t policy) {
+  GraphBuilder::compile(policy);
+  is_compiled_ = true;
+  for (const Fed &each : fed_) bind(each.tensor, each.data);
+}
+
+void Described::feed(int32_t tensor, const void *data, const std::shared_ptr<void> &owner) {
+  fed_.push_back({tensor, data, owner});
+  if (is_compiled_) bind(tensor, data);
+}
+
 void Described::write(int32_t tensor, const Floats32 &values) {
   const DeviceBuffer<float> staging(values);
   require_ok(mp_graph_write(handle, tensor, staging.data(), kStream));
@@ -49,8 +90,20 @@ void Described::write_random(Random &random, int64_t fan_in) {
 }
 
 void Described::step(mp_scaler_t scaler) {
-  require_ok(mp_graph_forward(handle, MP_GRAPH_MODE_TRAINING, kStream));
+  forward(MP_GRAPH_MODE_TRAINING);
   require_ok(mp_graph_backward(handle, scaler, kStream));
+}
+
+void Described::train(mp_scaler_t scaler) {
+  if (optimizer_ == nullptr) {
+    const mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 0.125f);
+    mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
+    desc.groups = &group;
+    require_ok(mp_graph_get_lists(handle, &desc.grads, &desc.master, &desc.model));
+    optimizer_ = mptools::make_optimizer(caller().context(), desc);
+  }
+  step(scaler);
+  require_ok(mp_scale_step(optimizer_.get(), scaler, nullptr, kStream));
 }
 
 mp_graph_memory_t Described::memory() const {
@@ -109,41 +162,6 @@ std::vector<float> Described::masters() const {
   return all;
 }
 
-ListHandle make_tensor_list(const std::vector<void *> &data, const std::vector<int64_t> &numel,
-                            const std::vector<mp_dtype_t> &dtypes) {
-  auto desc = initialized<mp_tensor_list_desc_t>();
-  desc.count = static_cast<uint32_t>(data.size());
-  desc.data = data.data();
-  desc.numel = numel.data();
-  desc.dtypes = dtypes.data();
-  mp_tensor_list_t list = nullptr;
-  require_ok(mp_tensor_list_create(&list, context(), &desc));
-  return ListHandle(list);
-}
-
-Trainer::Trainer(mp_tensor_list_t grads, mp_tensor_list_t master, mp_tensor_list_t model,
-                 const std::vector<int64_t> &numel) {
-  std::vector<void *> data;
-  for (const int64_t count : numel) {
-    momentum_.push_back(
-        std::make_unique<DeviceBuffer<float>>(std::vector<float>(static_cast<size_t>(count))));
-    data.push_back(momentum_.back()->data());
-  }
-  m_ = make_tensor_list(data, numel, std::vector<mp_dtype_t>(numel.size(), MP_FP32));
-  mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 0.125f);
-  mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
-  desc.groups = &group;
-  desc.grads = grads;
-  desc.master = master;
-  desc.model = model;
-  desc.m = m_.get();
-  optimizer_ = mptools::make_optimizer(context(), desc);
-}
-
-void Trainer::step(mp_scaler_t scaler) {
-  require_ok(mp_scale_step(optimizer_.get(), scaler, nullptr, kStream));
-}
-
 void *CountedContext::alloc(size_t bytes, void *user) {
   auto &self = *static_cast<CountedContext *>(user);
   if (self.count++ == self.fails_at || bytes > static_cast<size_t>(self.limit)) return nullptr;
@@ -174,13 +192,6 @@ CountedContext::CountedContext(int32_t sm_limit) {
 CountedContext::~CountedContext() {
   CHECK(alive == 0);
   mp_context_destroy(context_);
-}
-
-ScalerHandle make_high_scaler() {
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
-  config.init_scale = 0x1p22f;
-  config.growth_interval = 4;
-  return mptools::make_scaler(context(), config);
 }
 
 }  // namespace mptest

@@ -16,6 +16,8 @@ std::vector<std::string> lines_of(const std::string &text) {
   return lines;
 }
 
+const std::vector<int32_t> kClasses = {0, 1, 2, 3, 3, 2, 1, 0};
+
 /// x -> Linear -> `behind` -> Linear -> loss
 class Small {
  public:
@@ -27,28 +29,19 @@ class Small {
     w1 = graph.parameter("w1", {16, 24});
     hidden = behind(graph, graph.node("Linear", "fc1", {x, w1}));
     w2 = graph.parameter("w2", {24, 4});
-    logits = graph.node("Linear", "fc2", {hidden, w2});
-    labels = graph.input("labels", MP_DTYPE_NONE, {8});
-    const auto outputs = graph.node_of("SoftmaxXent", "loss", {logits, labels}, 3);
+    const auto outputs = graph.xent(graph.node("Linear", "fc2", {hidden, w2}), kClasses, 3);
     loss = outputs[0], row_loss = outputs[1], correct = outputs[2];
-    graph.loss(loss);
     graph.compile(policy);
   }
   void fill() {
     Random random(5);
     graph.write(w1, random_weights(random, 16 * 24, 16));
     graph.write(w2, random_weights(random, 24 * 4, 24));
-    x_data = std::make_unique<DeviceBuffer<float>>(random_values(random, 8 * 16, 1.0));
-    label_data =
-        std::make_unique<DeviceBuffer<int32_t>>(std::vector<int32_t>{0, 1, 2, 3, 3, 2, 1, 0});
-    graph.bind(x, x_data->data());
-    graph.bind(labels, label_data->data());
+    graph.feed(x, random_values(random, 8 * 16, 1.0));
   }
 
   Described graph;
-  int32_t x, w1, w2, hidden, logits, labels, loss, row_loss, correct;
-  std::unique_ptr<DeviceBuffer<float>> x_data;
-  std::unique_ptr<DeviceBuffer<int32_t>> label_data;
+  int32_t x, w1, w2, hidden, loss, row_loss, correct;
 };
 
 int32_t relu(Described &g, int32_t z) {
@@ -170,8 +163,7 @@ TEST_CASE("graph: KEEP_IO leaves outputs and gradients in fp32", "[graph]") {
   const int32_t z = g.node("Linear", "fc2", {y, g.parameter("w2", {8, 8})});
   g.output(y);
   g.output(z);
-  const int32_t labels = g.input("labels", MP_DTYPE_NONE, {4});
-  g.loss(g.node("SoftmaxXent", "loss", {z, labels}));
+  g.xent(z, {});
   g.compile(policy.get());
   for (const int32_t output : {y, z}) {
     CHECK(g.info(output).dtype == MP_FP32);
@@ -181,9 +173,8 @@ TEST_CASE("graph: KEEP_IO leaves outputs and gradients in fp32", "[graph]") {
   CHECK(g.info(w).dtype_grad == MP_FP32);
   Random random(1);
   g.write(w, random_weights(random, 64, 8));
-  const DeviceBuffer<float> data(random_values(random, 32, 1.0));
-  g.bind(x, data.data());
-  require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  g.feed(x, random_values(random, 32, 1.0));
+  g.forward();
   const std::vector<double> values = g.read(y);
   CHECK(std::any_of(values.begin(), values.end(), [](double v) { return v != 0; }));
 }
@@ -198,16 +189,15 @@ TEST_CASE("graph: inference computes the loss only if labels are bound", "[graph
   for (const double row : rows) sum += row;
   CHECK(sum / 8 == Approx(trained).epsilon(1e-6));
 
-  small.graph.bind(small.labels, nullptr);
-  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  small.graph.bind(small.graph.labels, nullptr);
+  small.graph.forward();
   CHECK(small.graph.read(small.loss).front() == trained);  // not recomputed
-  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_TRAINING, kStream));
+  small.graph.forward(MP_GRAPH_MODE_TRAINING);
   expect_status(mp_graph_backward(small.graph.handle, nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
   CHECK(has(mp_last_error(), "input labels is not bound"));
 
-  const DeviceBuffer<int32_t> others(std::vector<int32_t>{3, 3, 3, 3, 0, 0, 0, 0});
-  small.graph.bind(small.labels, others.data());
-  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  small.graph.feed(small.graph.labels, std::vector<int32_t>{3, 3, 3, 3, 0, 0, 0, 0});
+  small.graph.forward();
   CHECK(small.graph.read(small.loss).front() != trained);
   int64_t correct = -1;
   copy_bytes(&correct, small.graph.info(small.correct).data, sizeof correct);
@@ -259,7 +249,7 @@ TEST_CASE("graph: nothing is allocated after compile, and everything is freed", 
   for (const int64_t batch : {8, 3, 8}) {
     require_ok(mp_graph_set_batch(small.graph.handle, batch));
     small.graph.step();
-    require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+    small.graph.forward();
   }
   CHECK(counted.count == count);
 }
@@ -272,8 +262,7 @@ TEST_CASE("graph: a compile that runs out of memory frees everything and can be 
   for (bool compiled = false; !compiled; ++failures) {
     Described g(counted.get());
     const int32_t x = g.input("x", MP_FP32, {8, 16});
-    const int32_t y = g.node("Linear", "fc", {x, g.parameter("w", {16, 4})});
-    g.loss(g.node("SoftmaxXent", "loss", {y, g.input("labels", MP_DTYPE_NONE, {8})}));
+    g.xent(g.node("Linear", "fc", {x, g.parameter("w", {16, 4})}), {});
     require_ok(mp_graph_set_autocast(g.handle, policy.get()));
     const int64_t before = counted.alive;
     counted.fails_at = counted.count + failures;
@@ -296,9 +285,7 @@ TEST_CASE("graph: equal calls give equal bits; without a scaler S = 1", "[graph]
   small.graph.step();
   CHECK(small.graph.gradient(small.w1) == first);
 
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
-  config.init_scale = 1024.0f;
-  const ScalerHandle scaler = mptools::make_scaler(context(), config);
+  const ScalerHandle scaler = make_scaler(MP_SCALER_POLICY_STATIC, 1024);
   small.graph.step(scaler.get());
   std::vector<double> scaled = small.graph.gradient(small.w1);
   for (double &value : scaled) value /= 1024;
@@ -312,17 +299,13 @@ TEST_CASE("graph: kept gradients of activations are readable after the backward 
   g.output(z);
   const int32_t h = g.node("Relu", "relu", {z});
   const int32_t y = g.node("Linear", "fc2", {h, g.parameter("w2", {24, 4})});
-  require_ok(mp_graph_keep_gradient(g.handle, z));
-  require_ok(mp_graph_keep_gradient(g.handle, h));
-  const int32_t labels = g.input("labels", MP_DTYPE_NONE, {8});
-  g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
+  g.keep_gradient(z);
+  g.keep_gradient(h);
+  g.xent(y, kClasses);
   g.compile();
   Random random(5);
   g.write_random(random, 16);
-  const DeviceBuffer<float> data(random_values(random, 8 * 16, 1.0));
-  const DeviceBuffer<int32_t> wanted(std::vector<int32_t>{0, 1, 2, 3, 3, 2, 1, 0});
-  g.bind(x, data.data());
-  g.bind(labels, wanted.data());
+  g.feed(x, random_values(random, 8 * 16, 1.0));
   g.step();
   const std::vector<double> before = g.read(z), dh = g.gradient(h), dz = g.gradient(z);
   int64_t passed = 0;
@@ -341,9 +324,8 @@ TEST_CASE("graph: relu after a batch norm is fused, forward and backward", "[gra
     const int32_t z = g.node("BatchNorm", "bn",
                              {x, g.parameter("gamma", {4}), g.parameter("beta", {4}),
                               g.state("mean", {4}), g.state("variance", {4})});
-    if (keeps_gradient) require_ok(mp_graph_keep_gradient(g.handle, z));
-    const int32_t y = g.node("Relu", "relu", {z});
-    g.loss(g.node("SoftmaxXent", "loss", {y, g.input("labels", MP_DTYPE_NONE, {16})}));
+    if (keeps_gradient) g.keep_gradient(z);
+    g.xent(g.node("Relu", "relu", {z}), {});
     g.compile();
     return g.describe();
   };
@@ -364,11 +346,11 @@ TEST_CASE("graph: each backward pass requires a forward pass in training mode", 
     CHECK(has(mp_last_error(), "requires mp_graph_forward in training mode"));
   };
   expect_rejected();
-  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  small.graph.forward();
   expect_rejected();
   small.graph.step();
   expect_rejected();  // the first pass overwrote its inputs
-  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_TRAINING, kStream));
+  small.graph.forward(MP_GRAPH_MODE_TRAINING);
   require_ok(mp_graph_set_batch(small.graph.handle, 4));
   expect_rejected();
 }
@@ -382,9 +364,8 @@ TEST_CASE("graph: a rejected batch size changes nothing", "[graph]") {
   g.compile();
   expect_status(mp_graph_set_batch(g.handle, 3), MP_ERROR_INVALID_ARGUMENT);
   CHECK(has(mp_last_error(), "node pairs"));
-  const DeviceBuffer<float> data(std::vector<float>(48, 0.5f));
-  g.bind(x, data.data());
-  require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  g.feed(x, Floats32(48, 0.5f));
+  g.forward();
   CHECK(g.read(z).size() == 48);
   CHECK(g.info(x).extent[0] == 8);
 }
@@ -412,9 +393,8 @@ TEST_CASE("graph: 16-bit inputs are cast for fp32 nodes", "[graph]") {
   wide.write(ww, identity);
   std::vector<double> values;
   for (int i = 0; i < 32; ++i) values.push_back(i - 16);
-  const DeviceArray data(MP_FP16, values);
-  wide.bind(wx, data.data());
-  require_ok(mp_graph_forward(wide.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  wide.feed(wx, MP_FP16, values);
+  wide.forward();
   CHECK(wide.read(wy) == values);
 }
 

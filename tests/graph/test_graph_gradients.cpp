@@ -43,9 +43,7 @@ class Net {
     const int64_t columns = graph.info(y).extent[1];
     const int32_t logits =
         graph.node("Linear", "head", {y, graph.parameter("head.w", {columns, kClasses})});
-    const int32_t labels = graph.input("labels", MP_DTYPE_NONE, {kBatch});
-    loss_ = graph.node("SoftmaxXent", "loss", {logits, labels});
-    graph.loss(loss_);
+    loss_ = graph.xent(logits, {0, 1, 2, 3, 4, 0}).front();
     graph.compile(policy);
     for (const int32_t parameter : graph.parameters) {
       values_.push_back(random_weights(random_, graph.numel(parameter), 12));
@@ -54,14 +52,10 @@ class Net {
     if (subject.reads_integers) {
       std::vector<int32_t> indices(static_cast<size_t>(numel));
       for (int32_t &index : indices) index = static_cast<int32_t>(random_.integer(0, 8));
-      integers_ = std::make_unique<DeviceBuffer<int32_t>>(indices);
-      graph.bind(x, integers_->data());
+      graph.feed(x, indices);
     } else {
-      x_ = std::make_unique<DeviceBuffer<float>>(random_values(random_, numel, 1.0));
-      graph.bind(x, x_->data());
+      graph.feed(x, random_values(random_, numel, 1.0));
     }
-    labels_ = std::make_unique<DeviceBuffer<int32_t>>(std::vector<int32_t>{0, 1, 2, 3, 4, 0});
-    graph.bind(labels, labels_->data());
   }
 
   /// Returns the loss of a step with the dropout masks of the first step.
@@ -90,8 +84,6 @@ class Net {
   Random random_;
   int32_t loss_;
   std::vector<Floats32> values_;
-  std::unique_ptr<DeviceBuffer<float>> x_;
-  std::unique_ptr<DeviceBuffer<int32_t>> integers_, labels_;
 };
 
 double norm(const std::vector<double> &v) {
@@ -431,8 +423,7 @@ TEST_CASE("graph: max pooling with stored and with recomputed positions", "[grap
     Described g;
     const int32_t x = g.parameter("x", {2, 17, 18, 3});
     const int32_t y = g.node("MaxPool", "pool", {x}, {{"window", window}, {"stride", 1}});
-    int32_t seed = -1;
-    require_ok(mp_graph_seed_gradient(g.handle, y, &seed));
+    const int32_t seed = g.seed_gradient(y);
     g.compile(nullptr);
     mp_pool2d_desc_t desc =
         mp_pool2d_desc_default(MP_POOL_MAX, 2, 17, 18, 3, window, window, MP_FP32);

@@ -95,9 +95,7 @@ TEST_CASE("graph: operations that move and sum elements are exact", "[graph]") {
   std::vector<double> x(kA * kB * kC);
   std::iota(x.begin(), x.end(), 1.0);
   for (const mp_dtype_t dtype : kDtypes) {
-    const DeviceArray data(dtype, x);
-    const PolicyHandle policy = dtype != MP_FP32 ? make_policy(dtype) : nullptr;
-    if (policy != nullptr) require_ok(mp_autocast_set_nodes(policy.get(), "*", MP_OP_CLASS_ALLOW));
+    const PolicyHandle policy = allow_all(dtype);
     for (const Case &c : cases()) {
       CAPTURE(c.op, mp_dtype_name(dtype), c.extent);
       Described g;
@@ -105,8 +103,8 @@ TEST_CASE("graph: operations that move and sum elements are exact", "[graph]") {
       const int32_t y = node_of(g, c, in);
       g.output(y);
       g.compile(policy.get());
-      g.bind(in, data.data());
-      require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+      g.feed(in, dtype, x);
+      g.forward();
       const mp_graph_tensor_t info = g.info(y);
       REQUIRE(Index(info.extent, info.extent + info.rank) == c.extent);
       CHECK(info.dtype == dtype);
@@ -128,9 +126,8 @@ TEST_CASE("graph: a clip with one bound keeps infinities beyond the other", "[gr
   const int32_t below = g.node("Clip", "below", {x}, {{"max", 0.0}, {"min", -kInfinity}});
   for (const int32_t y : {above, below}) g.output(y);
   g.compile();
-  const DeviceArray data(MP_FP32, std::vector<double>{-kInfinity, -5, 5, kInfinity});
-  g.bind(x, data.data());
-  require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  g.feed(x, MP_FP32, {-kInfinity, -5, 5, kInfinity});
+  g.forward();
   CHECK(g.read(above) == std::vector<double>{0, 0, 5, kInfinity});
   CHECK(g.read(below) == std::vector<double>{-kInfinity, -5, 0, 0});
 }
@@ -141,19 +138,15 @@ TEST_CASE("graph: gradients of a quotient overflow only if they are large", "[gr
     Described g;
     const int32_t b = g.parameter("b", {2, 4});
     const int32_t a = is_a_trained ? g.parameter("a", {2, 4}) : g.input("a", MP_FP16, {2, 4});
-    int32_t seed;
-    require_ok(mp_graph_seed_gradient(g.handle, g.node("Div", "quotient", {a, b}), &seed));
-    const PolicyHandle policy = make_policy(MP_FP16);
-    require_ok(mp_autocast_set_nodes(policy.get(), "*", MP_OP_CLASS_ALLOW));
+    const int32_t seed = g.seed_gradient(g.node("Div", "quotient", {a, b}));
+    const PolicyHandle policy = allow_all(MP_FP16);
     g.compile(policy.get());
-    const DeviceArray hundreds(MP_FP16, std::vector<double>(8, 100));
     if (is_a_trained)
       g.write(a, Floats32(8, 100));
     else
-      g.bind(a, hundreds.data());
+      g.feed(a, MP_FP16, std::vector<double>(8, 100));
     g.write(b, Floats32(8, 10));
-    const DeviceBuffer<float> dy(Floats32(8, 20000));
-    g.bind(seed, dy.data());
+    g.feed(seed, Floats32(8, 20000));
     g.step();
     for (const double gradient : g.gradient(b)) CHECK(gradient == -20000);
     if (is_a_trained)
@@ -167,19 +160,15 @@ TEST_CASE("graph: gradients of relu and max pooling are exact", "[graph][short]"
     CAPTURE(mp_dtype_name(dtype));
     Described g;
     const int32_t x = g.parameter("x", {1, 4, 4, 2});
-    int32_t seed;
-    require_ok(mp_graph_seed_gradient(
-        g.handle, g.node("MaxPool", "pool", {g.node("Relu", "relu", {x})}), &seed));
-    const PolicyHandle policy = dtype != MP_FP32 ? make_policy(dtype) : nullptr;
-    if (policy != nullptr) require_ok(mp_autocast_set_nodes(policy.get(), "*", MP_OP_CLASS_ALLOW));
+    const int32_t seed = g.seed_gradient(g.node("MaxPool", "pool", {g.node("Relu", "relu", {x})}));
+    const PolicyHandle policy = allow_all(dtype);
     g.compile(policy.get());
     Floats32 values;  // all differ, half of them are negative
     for (size_t i = 0; i < kNumel; ++i)
       values.push_back(static_cast<float>(7 * i % kNumel) - 15.5f);
     const Floats32 dy = {1, 2, 3, 4, 5, 6, 7, 8};
-    const DeviceBuffer<float> from_outside(dy);
     g.write(x, values);
-    g.bind(seed, from_outside.data());
+    g.feed(seed, dy);
     g.step();
     std::vector<double> wanted(values.size());
     for (size_t to = 0; to < dy.size(); ++to) {
@@ -203,13 +192,10 @@ TEST_CASE("graph: results of inputs keep gradients although inputs have none", "
     const int32_t in = g.input("x", MP_FP32, {kA, kB, kC});
     const int32_t y = node_of(g, c, in);
     const int32_t sum = g.node("Add", "sum", {y, g.parameter("p", c.extent)});
-    require_ok(mp_graph_keep_gradient(g.handle, y));
-    int32_t seeds[2];
-    require_ok(mp_graph_seed_gradient(g.handle, y, &seeds[0]));
-    require_ok(mp_graph_seed_gradient(g.handle, sum, &seeds[1]));
+    g.keep_gradient(y);
+    for (const int32_t input : {in, g.seed_gradient(y), g.seed_gradient(sum)})
+      g.feed(input, Floats32(size_t{kA * kB * kC * kC}, 1.0f));
     g.compile();
-    const DeviceBuffer<float> data(Floats32(size_t{kA * kB * kC * kC}, 1.0f));
-    for (const int32_t input : {in, seeds[0], seeds[1]}) g.bind(input, data.data());
     g.step();
     for (const double gradient : g.gradient(y)) CHECK(gradient == 2);
   }

@@ -30,7 +30,7 @@ class Net {
   void compile(mp_autocast_t policy = nullptr) {
     graph.compile(policy);
     graph.write_random(random_, 6);
-    graph.bind(x, x_data_.data());
+    graph.feed(x, x_values_);
   }
 
   double loss_value() {
@@ -43,7 +43,7 @@ class Net {
 
  private:
   Random random_;
-  DeviceBuffer<float> x_data_{random_values(random_, kBatch *kIn, 1.0)};
+  Floats32 x_values_ = random_values(random_, kBatch *kIn, 1.0);
 };
 
 Floats32 targets_of(const char *op) {
@@ -65,7 +65,7 @@ TEST_CASE("graph: element-wise losses equal mp_loss in fp32 and fp16", "[graph][
       Net net;
       net.graph.loss(net.add_loss(kOps[k], has_weight, {{"weight", 2.5}}));
       net.graph.output(net.y);
-      require_ok(mp_graph_keep_gradient(net.graph.handle, net.y));
+      net.graph.keep_gradient(net.y);
       net.compile(is_low ? policy.get() : nullptr);
       const DeviceBuffer<float> targets(targets_of(kOps[k]));
       net.graph.bind(net.target, targets.data());
@@ -101,9 +101,9 @@ TEST_CASE("graph: inference skips a loss whose target is not bound", "[graph][lo
   net.graph.loss(net.add_loss("MSE", false));
   net.graph.output(net.y);
   net.compile();
-  require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  net.graph.forward();
   CHECK(net.graph.read(net.y).size() == kBatch * kOut);
-  require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_MODE_TRAINING, kStream));
+  net.graph.forward(MP_GRAPH_MODE_TRAINING);
   CHECK(mp_graph_backward(net.graph.handle, nullptr, kStream) == MP_ERROR_INVALID_ARGUMENT);
   CHECK(std::string(mp_last_error()) ==
         "mp_graph_backward: input target is not bound; call mp_graph_bind");
@@ -135,7 +135,6 @@ struct LinearXentNet {
   Described graph;
   int32_t h, w, b, labels, count = -1;
   std::vector<int32_t> outputs;  ///< loss, row_loss, correct
-  DeviceBuffer<float> x_data;
   DeviceBuffer<int32_t> label_data;
 
   static std::vector<int32_t> some_labels() {
@@ -144,8 +143,7 @@ struct LinearXentNet {
     return labels;
   }
 
-  LinearXentNet(mp_autocast_t policy, const float *count_data)
-      : x_data(random_values(random_, kRows * kIn, 1.0)), label_data(some_labels()) {
+  LinearXentNet(mp_autocast_t policy, const float *count_data) : label_data(some_labels()) {
     const int32_t x = graph.input("x", MP_FP32, {kBatch, kSteps, kIn});
     h = graph.node("Linear", "in", {x, graph.parameter("a", {kIn, kWidth})});
     w = graph.parameter("w", {kClasses, kWidth});
@@ -157,10 +155,10 @@ struct LinearXentNet {
                             {{"weight", 1.5}, {"label_smoothing", 0.125}, {"z_loss", 0.0625}});
     graph.loss(outputs[0]);
     graph.output(h);
-    require_ok(mp_graph_keep_gradient(graph.handle, h));
+    graph.keep_gradient(h);
     graph.compile(policy);
     graph.write_random(random_, kWidth);
-    graph.bind(x, x_data.data());
+    graph.feed(x, random_values(random_, kRows * kIn, 1.0));
     graph.bind(labels, label_data.data());
     if (count >= 0) graph.bind(count, count_data);
   }
@@ -215,7 +213,7 @@ TEST_CASE("graph: LinearXent equals mp_linear_xent", "[graph][loss]") {
           mp_memcpy(context(), &counted, g.info(net.outputs[2]).data, sizeof counted, kStream));
       require_ok(mp_stream_sync(context(), kStream));
       CHECK(counted == correct.download()[0]);
-      require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+      g.forward();
       CHECK(g.read(net.outputs[0]) == loss.download());
     }
   }
@@ -228,35 +226,31 @@ TEST_CASE("graph: a seeded gradient equals that of the corresponding loss", "[gr
   const PolicyHandle policy = make_policy(MP_FP16);
   for (const bool is_low : {false, true}) {
     for (const bool has_scaler : {false, true}) {
-      const DeviceBuffer<float> targets(targets_of("MSE"));
-      mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
-      config.init_scale = 0x1p10f;
-      const ScalerHandle scaler = mptools::make_scaler(context(), config);
+      const Floats32 targets = targets_of("MSE");
+      const ScalerHandle scaler = make_scaler(MP_SCALER_POLICY_BACKOFF, 0x1p10f);
       const mp_scaler_t used = has_scaler ? scaler.get() : nullptr;
       Net with_loss;
       with_loss.graph.loss(with_loss.add_loss("MSE", false));
       // Both have equal types of y and of its gradient.
       with_loss.graph.output(with_loss.y);
       with_loss.compile(is_low ? policy.get() : nullptr);
-      with_loss.graph.bind(with_loss.target, targets.data());
+      with_loss.graph.feed(with_loss.target, targets);
       with_loss.graph.step(used);
 
       Net seeded;
-      int32_t seed = -1;
-      require_ok(mp_graph_seed_gradient(seeded.graph.handle, seeded.y, &seed));
+      const int32_t seed = seeded.graph.seed_gradient(seeded.y);
       seeded.compile(is_low ? policy.get() : nullptr);
-      require_ok(mp_graph_forward(seeded.graph.handle, MP_GRAPH_MODE_TRAINING, kStream));
+      seeded.graph.forward(MP_GRAPH_MODE_TRAINING);
       const std::vector<double> y = seeded.graph.read(seeded.y);
       CHECK(y == with_loss.graph.read(with_loss.y));
       CAPTURE(is_low, has_scaler);
       CHECK(mp_graph_backward(seeded.graph.handle, used, kStream) == MP_ERROR_INVALID_ARGUMENT);
       CHECK(std::string(mp_last_error()) ==
             "mp_graph_backward: input out/seed is not bound; call mp_graph_bind");
-      Floats32 gradient = targets.download();
+      Floats32 gradient = targets;
       for (size_t i = 0; i < gradient.size(); ++i)
         gradient[i] = 2.0f * (static_cast<float>(y[i]) - gradient[i]) / 32.0f;
-      const DeviceBuffer<float> from_outside(gradient);
-      seeded.graph.bind(seed, from_outside.data());
+      seeded.graph.feed(seed, gradient);
       seeded.graph.step(used);
       for (size_t p = 0; p < 2; ++p)
         CHECK(seeded.graph.gradient(seeded.graph.parameters[p]) ==
@@ -266,15 +260,14 @@ TEST_CASE("graph: a seeded gradient equals that of the corresponding loss", "[gr
 }
 
 TEST_CASE("graph: loss and seeded gradients add up for every batch size", "[graph][loss]") {
-  const DeviceBuffer<float> targets(targets_of("MSE"));
+  const Floats32 targets = targets_of("MSE");
   const auto gradients = [&](bool has_loss, bool has_seed, int64_t batch) {
     Net net;
     if (has_loss) net.graph.loss(net.add_loss("MSE", false));
-    int32_t seed = -1;
-    if (has_seed) require_ok(mp_graph_seed_gradient(net.graph.handle, net.y, &seed));
+    const int32_t seed = has_seed ? net.graph.seed_gradient(net.y) : -1;
     net.compile();
-    if (has_loss) net.graph.bind(net.target, targets.data());
-    if (has_seed) net.graph.bind(seed, targets.data());
+    if (has_loss) net.graph.feed(net.target, targets);
+    if (has_seed) net.graph.feed(seed, targets);
     require_ok(mp_graph_set_batch(net.graph.handle, batch));
     if (has_seed) CHECK(net.graph.info(seed).extent[0] == batch);
     net.graph.step();
@@ -293,8 +286,7 @@ TEST_CASE("graph: a loss that depends on no parameter is rejected, with or witho
           "[graph][loss]") {
   Net net;
   const int32_t target = net.graph.input("target", MP_FP32, {kBatch, kIn});
-  int32_t seed = -1;
-  require_ok(mp_graph_seed_gradient(net.graph.handle, net.y, &seed));
+  net.graph.seed_gradient(net.y);
   net.graph.loss(net.graph.node("MSE", "loss", {net.x, target}));
   CHECK(mp_graph_compile(net.graph.handle) == MP_ERROR_INVALID_ARGUMENT);
   CHECK(std::string(mp_last_error()).find("must depend on a parameter") != std::string::npos);
@@ -313,6 +305,6 @@ TEST_CASE("graph: tensors that cannot be seeded are rejected", "[graph][loss]") 
             " (loss) must not be an output of a loss or depend on one; call mp_graph_set_loss");
   CHECK(why(net.x) == "mp_graph_seed_gradient: tensor = 0 must be computed by a node");
   CHECK(seed == -1);
-  require_ok(mp_graph_seed_gradient(net.graph.handle, net.y, &seed));
+  net.graph.seed_gradient(net.y);
   CHECK(why(net.y).find("already has gradient") != std::string::npos);
 }

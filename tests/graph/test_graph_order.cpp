@@ -17,22 +17,6 @@ Floats32 whole_numbers(int64_t count, int first) {
   return values;
 }
 
-/// A loss whose classes are the columns of `y`.
-class WithLoss {
- public:
-  WithLoss(Described &graph, int32_t y) : graph_(graph) {
-    labels_ = graph.input("labels", MP_DTYPE_NONE, {graph.info(y).extent[0]});
-    graph.loss(graph.node("SoftmaxXent", "loss", {y, labels_}));
-    graph.compile();
-    graph.bind(labels_, zeros_.data());
-  }
-
- private:
-  Described &graph_;
-  int32_t labels_;
-  DeviceBuffer<int32_t> zeros_{std::vector<int32_t>(16, 0)};
-};
-
 }  // namespace
 
 TEST_CASE("graph: a bias that is computed after its product is added after it", "[graph]") {
@@ -49,10 +33,10 @@ TEST_CASE("graph: a bias that is computed after its product is added after it", 
       if (is_behind) b = g.node("Add", "b", {b0, b1});
       const int32_t y = g.node("BiasAdd", "bias", {z, b});
       g.output(y);
-      const WithLoss loss(g, g.node("Reshape", "flat", {y}, {{"extent", {0, 5}}}));
+      g.xent(g.node("Reshape", "flat", {y}, {{"extent", {0, 5}}}), {0, 0});
+      g.compile();
       CHECK(has(g.describe(), "forward  product, bias  ") == !is_behind);
-      const DeviceBuffer<float> data(whole_numbers(6, 1));
-      g.bind(x, data.data());
+      g.feed(x, whole_numbers(6, 1));
       g.write(w, whole_numbers(15, 2));
       for (int step = 0; step < 3; ++step) {
         g.write(b0, whole_numbers(5, step));
@@ -86,8 +70,7 @@ TEST_CASE("graph: a bias that is an input must be bound, fused or not", "[graph]
     g.output(g.node("BiasAdd", "bias", {z, b}));
     g.compile();
     CHECK(has(g.describe(), "forward  fc, bias  mp_gemm") == is_fused);
-    const DeviceBuffer<float> data(whole_numbers(12, 0));
-    g.bind(x, data.data());
+    g.feed(x, whole_numbers(12, 0));
     expect_status(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream),
                   MP_ERROR_INVALID_ARGUMENT);
     CHECK(has(mp_last_error(), "input b is not bound"));
@@ -105,14 +88,10 @@ TEST_CASE("graph: a bias gradient from an epilogue is cast for its readers", "[g
     int32_t y = g.node("Conv2D", "first", {x, g.parameter("f1", {8, 1, 1, 8}), b});
     y = g.node("Conv2D", "second", {y, g.parameter("f2", {8, 1, 1, 8})});
     y = g.node("Reshape", "flat", {y}, {{"extent", {0, -1}}});
-    const int32_t labels = g.input("labels", MP_DTYPE_NONE, {2});
-    g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
+    g.xent(y, {3, 70});
     g.compile(low);
     CHECK(has(g.describe(), "first/grad_w's bias"));
-    const DeviceBuffer<float> data(whole_numbers(256, 1));
-    const DeviceBuffer<int32_t> classes(std::vector<int32_t>{3, 70});
-    g.bind(x, data.data());
-    g.bind(labels, classes.data());
+    g.feed(x, whole_numbers(256, 1));
     for (size_t i = 1; i < 3; ++i) {
       Floats32 small = whole_numbers(64, static_cast<int>(i));
       for (float &value : small) value /= 16;
@@ -157,27 +136,20 @@ TEST_CASE("graph: the gradients of added parameters have separate memory", "[gra
       {"a kept gradient",
        [](Described &g, int32_t x) {
          const int32_t b = g.node("Add", "b", {g.parameter("b0", {2}), g.parameter("b1", {2})});
-         require_ok(mp_graph_keep_gradient(g.handle, b));
+         g.keep_gradient(b);
          return g.node("Linear", "fc", {x, g.parameter("w", {3, 2}), b});
        }},
   };
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
-  config.init_scale = 65536.0f;
   for (const mp_dtype_t low : {MP_FP32, MP_BF16}) {
     for (const Sharing &sharing : sharings) {
       CAPTURE(sharing.name, mp_dtype_name(low));
       Described g;
       const int32_t x = g.input("x", MP_FP32, {4, 3});
-      const int32_t y = sharing.build(g, x);
-      const int32_t labels = g.input("labels", MP_DTYPE_NONE, {4});
-      g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
+      g.xent(sharing.build(g, x), {0, 1, 1, 1});
       const PolicyHandle policy = low != MP_FP32 ? make_policy(low) : nullptr;
       g.compile(policy.get());
-      const DeviceBuffer<float> data(whole_numbers(12, 1));
-      const DeviceBuffer<int32_t> classes(std::vector<int32_t>{0, 1, 1, 1});
-      g.bind(x, data.data());
-      g.bind(labels, classes.data());
-      const ScalerHandle scaler = mptools::make_scaler(context(), config);
+      g.feed(x, whole_numbers(12, 1));
+      const ScalerHandle scaler = make_scaler(MP_SCALER_POLICY_STATIC, 65536);
       g.step(scaler.get());
       std::set<void *> places;
       std::vector<std::vector<double>> scaled;
@@ -213,15 +185,14 @@ TEST_CASE("graph: a second loss requires its labels if it is read", "[graph]") {
     const auto beside = g.node_of("SoftmaxXent", "beside", {y, others}, 2);
     const int32_t twice = is_read ? g.node("Add", "twice", {beside[1], beside[1]}) : -1;
     if (is_read) g.output(twice);
-    const WithLoss loss(g, y);
-    const DeviceBuffer<float> data(whole_numbers(12, 0));
-    g.bind(x, data.data());
+    g.xent(y, {0, 0, 0, 0});
+    g.compile();
+    g.feed(x, whole_numbers(12, 0));
     const mp_status_t status = mp_graph_forward(g.handle, MP_GRAPH_MODE_TRAINING, kStream);
     CHECK(status == (is_read ? MP_ERROR_INVALID_ARGUMENT : MP_SUCCESS));
     if (!is_read) continue;
     CHECK(has(mp_last_error(), "input others is not bound"));
-    const DeviceBuffer<int32_t> classes(std::vector<int32_t>{1, 2, 3, 4});
-    g.bind(others, classes.data());
+    g.feed(others, std::vector<int32_t>{1, 2, 3, 4});
     g.step();
     std::vector<double> rows = g.read(beside[1]);
     for (double &row : rows) row *= 2;
@@ -233,10 +204,8 @@ TEST_CASE("graph: nodes that depend on the loss run after it", "[graph]") {
   Described g;
   const int32_t x = g.input("x", MP_FP32, {4, 3});
   const int32_t y = g.node("Linear", "fc", {x, g.parameter("w", {3, 5})});
-  const int32_t labels = g.input("labels", MP_DTYPE_NONE, {4});
-  const auto loss = g.node_of("SoftmaxXent", "loss", {y, labels}, 2);
-  g.loss(loss[0]);
-  g.output(g.node("Tanh", "late", {g.node("Add", "twice", {loss[1], loss[1]})}));
+  const int32_t rows = g.xent(y, {}, 2)[1];
+  g.output(g.node("Tanh", "late", {g.node("Add", "twice", {rows, rows})}));
   g.output(g.node("Tanh", "early", {y}));
   g.compile();
   const std::string text = g.describe();

@@ -9,15 +9,9 @@ using namespace mptest;
 namespace {
 
 /// Returns the number of steps that a scaler with S = 1 skipped after a step of a graph.
-int64_t skipped_of_one_step(Described &g, int64_t numel) {
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
-  config.init_scale = 1.0f;
-  const ScalerHandle scaler = mptools::make_scaler(context(), config);
-  mp_tensor_list_t grads, master, model;
-  require_ok(mp_graph_get_lists(g.handle, &grads, &master, &model));
-  Trainer trainer(grads, master, model, {numel});
-  g.step(scaler.get());
-  trainer.step(scaler.get());
+int64_t skipped_of_one_step(Described &g) {
+  const ScalerHandle scaler = make_scaler(MP_SCALER_POLICY_BACKOFF, 1);
+  g.train(scaler.get());
   auto state = initialized<mp_scaler_state_t>();
   require_ok(mp_scaler_get_state_sync(scaler.get(), &state, kStream));
   return state.skipped;
@@ -27,23 +21,19 @@ int64_t skipped_of_one_step(Described &g, int64_t numel) {
 
 TEST_CASE("graph: a pointwise gradient that overflows skips the step although ReLU drops it",
           "[graph][short]") {
-  const PolicyHandle policy = make_policy(MP_FP16);
-  require_ok(mp_autocast_set_nodes(policy.get(), "*", MP_OP_CLASS_ALLOW));
+  const PolicyHandle policy = allow_all(MP_FP16);
   for (const auto &[op, b_value] : {std::pair{"Mul", 4.0}, {"Div", 0.25}})
     for (const float dy_value : {1000.0f, 20000.0f}) {  // multiplied by 4
       CAPTURE(op, dy_value);
       Described g;
       const int32_t p = g.parameter("p", {2, 4}), b = g.input("b", MP_FP16, {2, 4});
       const int32_t y = g.node(op, "y", {g.node("Relu", "relu", {p}), b});
-      int32_t seed;
-      require_ok(mp_graph_seed_gradient(g.handle, y, &seed));
+      const int32_t seed = g.seed_gradient(y);
       g.compile(policy.get());
       g.write(p, Floats32(8, -1));
-      const DeviceArray all_b(MP_FP16, std::vector<double>(8, b_value));
-      const DeviceBuffer<float> dy(Floats32(8, dy_value));
-      g.bind(b, all_b.data());
-      g.bind(seed, dy.data());
-      CHECK(skipped_of_one_step(g, 8) == (dy_value * 4 > 65504 ? 1 : 0));
+      g.feed(b, MP_FP16, std::vector<double>(8, b_value));
+      g.feed(seed, Floats32(8, dy_value));
+      CHECK(skipped_of_one_step(g) == (dy_value * 4 > 65504 ? 1 : 0));
       CHECK(g.gradient(p) == std::vector<double>(8, 0.0));
     }
 }
@@ -52,13 +42,11 @@ TEST_CASE("graph: a seed that overflows when scaled skips the step", "[graph][sh
   for (const float dy_value : {1e38f, std::numeric_limits<float>::infinity()}) {
     Described g;
     const int32_t p = g.parameter("p", {2, 4});
-    int32_t seed;
-    require_ok(mp_graph_seed_gradient(g.handle, g.node("Relu", "relu", {p}), &seed));
+    const int32_t seed = g.seed_gradient(g.node("Relu", "relu", {p}));
     g.compile();
     g.write(p, Floats32(8, -1));
-    const DeviceBuffer<float> dy(Floats32(8, dy_value));
-    g.bind(seed, dy.data());
-    CHECK(skipped_of_one_step(g, 8) == (std::isinf(dy_value) ? 1 : 0));
+    g.feed(seed, Floats32(8, dy_value));
+    CHECK(skipped_of_one_step(g) == (std::isinf(dy_value) ? 1 : 0));
   }
 }
 
@@ -66,20 +54,15 @@ TEST_CASE("graph: an infinite value computed after the loss does not skip the st
           "[graph][short]") {
   Described g;
   const int32_t y = g.node("Tanh", "tanh", {g.parameter("p", {2, 3})});
-  const int32_t labels = g.input("labels", MP_DTYPE_NONE, {2}), big = g.input("big", MP_FP32, {2});
-  const std::vector<int32_t> loss = g.node_of("SoftmaxXent", "loss", {y, labels}, 2);
-  g.loss(loss[0]);
-  const int32_t late = g.node("Add", "late", {loss[1], big});
+  const int32_t big = g.input("big", MP_FP32, {2});
+  const int32_t late = g.node("Add", "late", {g.xent(y, {0, 0}, 2)[1], big});
   g.output(late);
   g.compile();
   g.write(g.parameters[0], Floats32(6, 0.5f));
-  const DeviceBuffer<int32_t> zeros(std::vector<int32_t>(2));
-  const double infinity = std::numeric_limits<double>::infinity();
-  const DeviceArray infinities(MP_FP32, std::vector<double>(2, infinity));
-  g.bind(labels, zeros.data());
-  g.bind(big, infinities.data());
-  CHECK(skipped_of_one_step(g, 6) == 0);
-  CHECK(g.read(late) == std::vector<double>(2, infinity));
+  const std::vector<double> infinities(2, kInfinity);
+  g.feed(big, MP_FP32, infinities);
+  CHECK(skipped_of_one_step(g) == 0);
+  CHECK(g.read(late) == infinities);
 }
 
 namespace {
@@ -87,17 +70,12 @@ namespace {
 /// Returns found_inf of a scaler with S = 1 after a backward pass in FP16 with dy as the gradient
 /// of `y`, before a step.
 float found_inf_of(Described &g, int32_t y, int32_t p, const Floats32 &values, const Floats32 &dy) {
-  const PolicyHandle policy = make_policy(MP_FP16);
-  require_ok(mp_autocast_set_nodes(policy.get(), "*", MP_OP_CLASS_ALLOW));
-  int32_t seed;
-  require_ok(mp_graph_seed_gradient(g.handle, y, &seed));
+  const PolicyHandle policy = allow_all(MP_FP16);
+  const int32_t seed = g.seed_gradient(y);
   g.compile(policy.get());
   g.write(p, values);
-  const DeviceBuffer<float> of_y(dy);
-  g.bind(seed, of_y.data());
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
-  config.init_scale = 1.0f;
-  const ScalerHandle scaler = mptools::make_scaler(context(), config);
+  g.feed(seed, dy);
+  const ScalerHandle scaler = make_scaler(MP_SCALER_POLICY_BACKOFF, 1);
   g.step(scaler.get());
   float found = -1;
   require_ok(mp_memcpy(context(), &found, mp_scaler_get_found_inf_address(scaler.get()),

@@ -39,13 +39,8 @@ class RandomNet {
       graph.write(parameter, values_.back());
     }
     graph.write(ones_, Floats32(static_cast<size_t>(graph.numel(ones_)), 1.0f));
-    for (const int32_t input : {tensors_[0], tensors_[1]}) {
-      inputs_.push_back(
-          std::make_unique<DeviceBuffer<float>>(random_values(values, graph.numel(input), 1.0)));
-      graph.bind(input, inputs_.back()->data());
-    }
-    labels_ = std::make_unique<DeviceBuffer<int32_t>>(std::vector<int32_t>{0, 1, 2, 1});
-    graph.bind(labels_tensor_, labels_->data());
+    for (const int32_t input : {tensors_[0], tensors_[1]})
+      graph.feed(input, random_values(values, graph.numel(input), 1.0));
   }
 
   /// Runs a step with the dropout masks of the first step.
@@ -83,8 +78,6 @@ class RandomNet {
                      (kVariance * static_cast<double>(f.size())));
   }
 
-  void unbind_labels() { graph.bind(labels_tensor_, nullptr); }
-
   Described graph;
   int32_t loss = -1, row_loss = -1, twice_row_loss = -1;
   std::vector<int32_t> watched;  ///< outputs that the loss does not depend on
@@ -105,7 +98,7 @@ class RandomNet {
   int32_t made(int32_t tensor) {
     if (recipe_.keeps_all) {
       graph.output(tensor);
-      require_ok(mp_graph_keep_gradient(graph.handle, tensor));
+      graph.keep_gradient(tensor);
     }
     return tensor;
   }
@@ -228,11 +221,8 @@ class RandomNet {
       const int32_t part = node("Linear", ++number, {flat, w});
       sum = sum < 0 ? part : node("Add", ++number, {sum, part});
     }
-    labels_tensor_ = graph.input("labels", MP_DTYPE_NONE, {kBatch});
-    const std::vector<int32_t> outputs =
-        graph.node_of("SoftmaxXent", "loss", {sum, labels_tensor_}, 2);
+    const std::vector<int32_t> outputs = graph.xent(sum, {0, 1, 2, 1}, 2);
     loss = outputs[0], row_loss = outputs[1];
-    graph.loss(loss);
     twice_row_loss = graph.node("Add", "twice", {row_loss, row_loss});
     watch(twice_row_loss);
     // Some of these depend on the loss and on activations, some only on activations.
@@ -254,9 +244,6 @@ class RandomNet {
   std::vector<int64_t> fan_in_;
   int num_weights_ = 0;
   int32_t ones_ = -1;
-  std::vector<std::unique_ptr<DeviceBuffer<float>>> inputs_;
-  std::unique_ptr<DeviceBuffer<int32_t>> labels_;
-  int32_t labels_tensor_ = -1;
 };
 
 double norm(const std::vector<double> &v) {
@@ -306,8 +293,7 @@ TEST_CASE("graph: random graphs with shared memory and fusion equal graphs witho
       CHECK(distance(mixed, plain) < 0.5);
     }
 
-    for (RandomNet *const net : {&plain, &shared})
-      require_ok(mp_graph_forward(net->graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+    for (RandomNet *const net : {&plain, &shared}) net->graph.forward();
     CHECK(shared.graph.read(shared.loss) == plain.graph.read(plain.loss));
     check_watched();
   }
@@ -361,11 +347,11 @@ TEST_CASE("graph: tensors that depend on the loss are of the same pass", "[graph
         net.graph.step();
         check();
       }
-      require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+      net.graph.forward();
       check();
       const std::vector<double> before = net.graph.read(net.twice_row_loss);
-      net.unbind_labels();
-      require_ok(mp_graph_forward(net.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+      net.graph.bind(net.graph.labels, nullptr);
+      net.graph.forward();
       CHECK(net.graph.read(net.twice_row_loss) == before);
     }
   }

@@ -24,15 +24,10 @@ TEST_CASE("graph: a smaller batch fits into the planned workspace", "[graph]") {
   const LogLines warnings(MP_LOG_WARN);
   Described g(counted.get());
   const int32_t x = g.input("x", MP_FP32, {kBatch, 784});
-  const int32_t labels = g.input("labels", MP_DTYPE_NONE, {kBatch});
-  const int32_t y = perceptron(g, x, {784, 256, 128, 10});
-  g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
+  g.xent(perceptron(g, x, {784, 256, 128, 10}), std::vector<int32_t>(kBatch, 1));
   g.compile();
   const int64_t count = counted.count, workspace = g.memory().workspace;
-  const DeviceBuffer<float> data(Floats32(kBatch * 784, 0.5f));
-  const DeviceBuffer<int32_t> classes(std::vector<int32_t>(kBatch, 1));
-  g.bind(x, data.data());
-  g.bind(labels, classes.data());
+  g.feed(x, Floats32(kBatch * 784, 0.5f));
   for (int64_t batch = kBatch; batch > 0; --batch) require_ok(mp_graph_set_batch(g.handle, batch));
   if (on_host()) {
     CHECK(counted.count == count);
@@ -62,11 +57,9 @@ TEST_CASE("graph: set_batch allocates workspace for a batch that was not planned
   Random random(1);
   Floats32 weights = random_values(random, 1024 * 64, 1.0);
   g.write(g.parameters[0], weights);
-  const Floats32 values = random_values(random, kBatch * 1024, 1.0);
-  const DeviceBuffer<float> data(values);
-  g.bind(x, data.data());
+  g.feed(x, random_values(random, kBatch * 1024, 1.0));
   const int64_t count = counted.count, planned = g.memory().workspace;
-  require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  g.forward();
   const std::vector<double> whole = g.read(y);
 
   counted.fails_at = count;
@@ -74,14 +67,14 @@ TEST_CASE("graph: set_batch allocates workspace for a batch that was not planned
   if (splits) CHECK(refused == MP_ERROR_OUT_OF_MEMORY);
   if (refused == MP_ERROR_OUT_OF_MEMORY) {
     CHECK(g.info(x).extent[0] == kBatch);
-    require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+    g.forward();
     CHECK(g.read(y) == whole);
   }
   counted.fails_at = -1;
   const LogLines warnings(MP_LOG_WARN);
   require_ok(mp_graph_set_batch(g.handle, kOther));
   if (splits) CHECK(g.memory().workspace > planned);
-  require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  g.forward();
   const std::vector<double> part = g.read(y);
   for (size_t i = 0; i < part.size(); ++i) CHECK(part[i] == Approx(whole[i]).margin(1e-3));
   const int64_t known = counted.count;
@@ -96,14 +89,12 @@ TEST_CASE("graph: the number of calls of a compile does not depend on the batch"
   const auto calls = [&](int64_t batch) {
     Described g(counted.get());
     const int32_t x = g.input("x", MP_FP32, {batch, 2, 1});
-    const int32_t labels = g.input("labels", MP_DTYPE_NONE, {batch, 2});
     int32_t y =
         g.node("LSTM", "lstm", {x, g.parameter("w_ih", {4, 1}), g.parameter("w_hh", {4, 1})});
     y = g.node("BatchNorm", "bn",
                {y, g.parameter("gamma", {1}), g.parameter("beta", {1}), g.state("mean", {1}),
                 g.state("variance", {1})});
-    y = perceptron(g, g.node("Dropout", "drop", {y}), {1, 3});
-    g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
+    g.xent(perceptron(g, g.node("Dropout", "drop", {y}), {1, 3}), {});
     const LogLines lines(MP_LOG_DEBUG);
     const mp_status_t status = mp_graph_compile(g.handle);
     CHECK(status == MP_ERROR_OUT_OF_MEMORY);

@@ -15,8 +15,7 @@ TEST_CASE("graph: batch norm uses running statistics in inference and updates th
   const int32_t y = g.node("BatchNorm", "bn", {x, gamma, beta, mean, variance},
                            {{"epsilon", 0}, {"momentum", 0.5}});
   g.output(y);
-  const int32_t labels = g.input("labels", MP_DTYPE_NONE, {16});
-  g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
+  g.xent(y, std::vector<int32_t>(16, 1));
   g.compile();
   g.write(gamma, {2, 2, 2, 2});
   g.write(beta, {1, 1, 1, 1});
@@ -24,11 +23,8 @@ TEST_CASE("graph: batch norm uses running statistics in inference and updates th
   g.write(mean, {8, 8, 8, 8});
   std::vector<float> values;
   for (int i = 0; i < 64; ++i) values.push_back(i % 8 < 4 ? 0.0f : 2.0f);  // mean 1, variance 1
-  const DeviceBuffer<float> data(values);
-  const DeviceBuffer<int32_t> wanted(std::vector<int32_t>(16, 1));
-  g.bind(x, data.data());
-  g.bind(labels, wanted.data());
-  require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  g.feed(x, values);
+  g.forward();
   for (const double v : g.read(y)) CHECK((v == -7.0 || v == -5.0));  // (x - 8) 2 / 2 + 1
   g.step();
   for (const double v : g.read(y)) CHECK((v == -1.0 || v == 3.0));
@@ -48,20 +44,16 @@ TEST_CASE("graph: an unbound state is zero, cast or not", "[graph]") {
         {x, g.parameter("w_ih", {4 * hidden, in}), g.parameter("w_hh", {4 * hidden, hidden}),
          g.parameter("b_ih", {4 * hidden}), g.parameter("b_hh", {4 * hidden}), h0, c0},
         2);
-    const int32_t labels = g.input("labels", MP_DTYPE_NONE, {batch});
-    g.loss(g.node("SoftmaxXent", "loss", {y[1], labels}));
+    g.xent(y[1], {3, 1, 2});
     const PolicyHandle policy = low != MP_FP32 ? make_policy(low) : nullptr;
     g.compile(policy.get());
     CHECK(g.info(h0).dtype_copy == (low == MP_FP32 ? MP_DTYPE_NONE : low));
 
     Random random(3);
     g.write_random(random, in);
-    const DeviceBuffer<float> data(random_values(random, batch * steps * in, 1.0));
+    g.feed(x, random_values(random, batch * steps * in, 1.0));
     const DeviceBuffer<float> state(random_values(random, batch * hidden, 1.0));
     const DeviceBuffer<float> zeros(Floats32(batch * hidden, 0.0f));
-    const DeviceBuffer<int32_t> classes(std::vector<int32_t>{3, 1, 2});
-    g.bind(x, data.data());
-    g.bind(labels, classes.data());
     const auto gradients = [&] {
       g.step();
       return std::pair(g.gradient(g.parameters[0]), g.gradient(g.parameters[1]));
@@ -96,19 +88,16 @@ class Dropped {
       y.push_back(g.node("Dropout", "drop", {h, at}, {{"seed", seed}}));
     for (const int32_t tensor : y) {
       g.output(tensor);
-      require_ok(mp_graph_keep_gradient(g.handle, tensor));
+      g.keep_gradient(tensor);
     }
-    require_ok(mp_graph_keep_gradient(g.handle, h));
-    const int32_t sum = g.node("Add", "sum", y);
-    const int32_t labels = g.input("labels", MP_DTYPE_NONE, {kRows});
-    g.loss(g.node("SoftmaxXent", "loss", {sum, labels}));
+    g.keep_gradient(h);
+    g.xent(g.node("Add", "sum", y), std::vector<int32_t>(kRows, 1));
     hidden = h;
     g.compile();
     Floats32 identity(kColumns * kColumns);
     for (size_t i = 0; i < kColumns; ++i) identity[i * (kColumns + 1)] = 1.0f;
     g.write(w, identity);
     g.bind(x, ones_.data());
-    g.bind(labels, labels_.data());
   }
 
   std::vector<std::vector<double>> masks() const { return {g.read(y[0]), g.read(y[1])}; }
@@ -138,7 +127,6 @@ class Dropped {
 
  private:
   DeviceBuffer<float> ones_{Floats32(kRows * kColumns, 1.0f)};
-  DeviceBuffer<int32_t> labels_{std::vector<int32_t>(kRows, 1)};
 };
 
 }  // namespace
@@ -161,7 +149,7 @@ TEST_CASE("graph: dropout masks differ between steps and nodes, and equal the do
     for (size_t i = 0; i < dh.size(); ++i)
       CHECK(dh[i] == Approx(dy[0][i] * masks[0][i] + dy[1][i] * masks[1][i]).epsilon(1e-6));
   }
-  require_ok(mp_graph_forward(net.g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  net.g.forward();
   CHECK(net.g.read(net.y[0]) == std::vector<double>(Dropped::kRows * Dropped::kColumns, 1.0));
   CHECK(net.count() == 4);
 }
@@ -174,7 +162,7 @@ TEST_CASE("graph: a resumed run has the masks of the uninterrupted run", "[graph
   CHECK(other.count() == 5);
 
   // A forward and its backward pass have equal masks, even if the step is set in between.
-  require_ok(mp_graph_forward(one.g.handle, MP_GRAPH_MODE_TRAINING, kStream));
+  one.g.forward(MP_GRAPH_MODE_TRAINING);
   require_ok(mp_graph_set_step_sync(one.g.handle, 77, kStream));
   require_ok(mp_graph_backward(one.g.handle, nullptr, kStream));
   other.step();
@@ -188,8 +176,7 @@ TEST_CASE("graph: a bound offset selects the mask of mp_dropout, an unbound one 
   Dropped net(true);
   const auto own = net.step();
   CHECK(net.step()[0] != own[0]);
-  const DeviceBuffer<uint64_t> at(std::vector<uint64_t>{9});
-  net.g.bind(net.offset, at.data());
+  net.g.feed(net.offset, std::vector<uint64_t>{9});
   for (int step = 0; step < 2; ++step) CHECK(net.step()[0] == net.mask_of(5, 9));
   net.g.bind(net.offset, nullptr);
   require_ok(mp_graph_set_step_sync(net.g.handle, 0, kStream));
@@ -197,10 +184,9 @@ TEST_CASE("graph: a bound offset selects the mask of mp_dropout, an unbound one 
 }
 
 TEST_CASE("graph: dropout uses all 64 bits of the seed", "[graph]") {
-  const DeviceBuffer<uint64_t> at(std::vector<uint64_t>{9});
   for (const uint64_t seed : {(uint64_t{1} << 53) + 1, ~uint64_t{0}}) {
     Dropped net(true, static_cast<int64_t>(seed));
-    net.g.bind(net.offset, at.data());
+    net.g.feed(net.offset, std::vector<uint64_t>{9});
     CHECK(net.step()[0] == net.mask_of(seed, 9));
     CHECK(net.step()[0] != net.mask_of(seed - 1, 9));
   }
