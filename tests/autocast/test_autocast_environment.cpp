@@ -15,18 +15,15 @@ struct UnderEnvironment {
     config.preset = preset;
     config.flags = flags;
     config.level = level;
-    status = mp_autocast_create(&policy, &config);
+    mp_autocast_t created = nullptr;
+    status = mp_autocast_create(&created, &config);
+    policy = mp::autocast(created);
   }
-  ~UnderEnvironment() { mp_autocast_destroy(policy); }
-
-  mp_op_class_t class_of(const char *op) const { return mp_autocast_get_class(policy, op); }
+  mp_op_class_t class_of(const char *op) const { return policy.class_of(op); }
   /// Low-precision nodes as "name:type ", in order.
   std::string low(const char *text) const {
     Graph graph = Graph::parse(text);
-    std::vector<uint8_t> dtype(graph.nodes.size());
-    auto result = initialized<mp_autocast_result_t>();
-    result.node_dtype = dtype.data();
-    require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
+    const std::vector<uint8_t> dtype = policy.rewrite(nullptr, graph.view()).node_dtype;
     std::string names;
     for (size_t i = 0; i < dtype.size(); i++)
       if (dtype[i] != MP_FP32)
@@ -34,7 +31,7 @@ struct UnderEnvironment {
     return names;
   }
 
-  mp_autocast_t policy = nullptr;
+  mp::autocast policy;
   mp_status_t status;
 };
 
@@ -43,7 +40,7 @@ constexpr const char *kThree = "a MatMul x\nb Tanh a\nc MatMul b";
 void expect_refused(mp_autocast_preset_t preset, const std::vector<std::string> &words) {
   const UnderEnvironment made(preset);
   expect_status(made.status, MP_ERROR_INVALID_ARGUMENT);
-  CHECK(made.policy == nullptr);
+  CHECK(made.policy.get() == nullptr);
   for (const std::string &word : words)
     CHECK_THAT(mp_last_error(), Catch::Matchers::ContainsSubstring(word));
 }
@@ -69,9 +66,7 @@ TEST_CASE("autocast: environment variables change a policy", "[autocast]") {
     const UnderEnvironment made(MP_AUTOCAST_PRESET_DEFAULT,
                                 is_ignored ? 0 : MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE);
     const UniqueContext host = mptools::make_context(MP_DEVICE_HOST);
-    const char *why = nullptr;
-    require_ok(mp_autocast_get_disabled_reason(made.policy, host.get(), &why));
-    CHECK((why == nullptr) == is_ignored);
+    CHECK((made.policy.disabled_reason(host.get()) == nullptr) == is_ignored);
   }
   {
     const Environment e({{"MP_AUTOCAST_ALLOW_ADD", "Own, Tanh,,"},
@@ -86,8 +81,7 @@ TEST_CASE("autocast: environment variables change a policy", "[autocast]") {
     CHECK(made.class_of("Mine") == MP_OP_CLASS_DENY);
     CHECK(made.class_of("Relu") == MP_OP_CLASS_CLEAR);  // listed elsewhere: not removed
     CHECK(made.class_of("Reshape") == MP_OP_CLASS_UNLISTED);
-    const char *const op = "Own";
-    require_ok(mp_autocast_set_class(made.policy, &op, 1, MP_OP_CLASS_DENY));
+    made.policy.set_class({"Own"}, MP_OP_CLASS_DENY);
     CHECK(made.class_of("Own") == MP_OP_CLASS_DENY);
   }
 }
@@ -104,9 +98,7 @@ TEST_CASE("autocast: TensorFlow's environment variables change a policy", "[auto
   CHECK(made.class_of("Mine") == MP_OP_CLASS_DENY);
   CHECK(made.class_of("Tanh") == MP_OP_CLASS_UNLISTED);
   CHECK(made.low("a MatMul x\nb Log a\nc MatMul b") == "a:fp16 c:fp16 ");
-  const char *why = "?";
-  require_ok(mp_autocast_get_disabled_reason(made.policy, context(), &why));
-  CHECK(why == nullptr);
+  CHECK(made.policy.disabled_reason(context()) == nullptr);
   const Environment ours({{"MP_AUTOCAST_LEVEL", "normal"}});  // read after TensorFlow's
   CHECK(UnderEnvironment(MP_AUTOCAST_PRESET_TENSORFLOW).low("a MatMul x\nb Log a\nc MatMul b") ==
         "a:fp16 b:fp16 c:fp16 ");
@@ -134,17 +126,14 @@ TEST_CASE("autocast: MP_AUTOCAST=off changes nothing", "[autocast]") {
   const UnderEnvironment made(MP_AUTOCAST_PRESET_PYTORCH, MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE);
   require_ok(made.status);
   CHECK(made.low(kThree).empty());
-  const char *why = nullptr;
-  require_ok(mp_autocast_get_disabled_reason(made.policy, nullptr, &why));
+  const char *const why = made.policy.disabled_reason();
   REQUIRE(why != nullptr);
   CHECK_THAT(why, Catch::Matchers::ContainsSubstring("MP_AUTOCAST"));
   const uint8_t inputs[] = {MP_FP32, MP_FP16};
   uint8_t cast_to[] = {9, 9};
-  mp_dtype_t output;
   for (const char *op : {"mm", "softmax", "binary_cross_entropy"}) {
-    require_ok(mp_autocast_op(made.policy, op, inputs, 2, cast_to, &output));
+    CHECK(made.policy.op(op, inputs, 2, cast_to) == MP_FP32);
     CHECK(cast_to[0] == MP_DTYPE_NONE);
     CHECK(cast_to[1] == MP_DTYPE_NONE);
-    CHECK(output == MP_FP32);
   }
 }

@@ -282,7 +282,7 @@ TEST_CASE("autocast: known graphs have the expected precisions and casts", "[aut
     Graph graph = Graph::parse(c.graph);
     const Result result = rewrite(policy, graph);
     CHECK(low_nodes(graph, result) == c.low);
-    CHECK(result.num_casts == c.casts);
+    CHECK(result.num_casts() == c.casts);
     CHECK(result.num_parameters_low == c.model_copies);
     CHECK(result.disabled_reason == nullptr);
   }

@@ -62,8 +62,7 @@ TEST_CASE("autocast: presets equal the lists of their sources", "[autocast]") {
       for (const std::string &name : names) {
         CAPTURE(name);
         const bool is_open = preset.preset == MP_AUTOCAST_PRESET_PYTORCH && word == "unlisted";
-        CHECK(mp_autocast_get_class(policy.get(), name.c_str()) ==
-              (is_open ? MP_OP_CLASS_CLEAR : kClasses.at(word)));
+        CHECK(policy.class_of(name.c_str()) == (is_open ? MP_OP_CLASS_CLEAR : kClasses.at(word)));
       }
     }
     // Names that only other presets list.
@@ -76,18 +75,16 @@ TEST_CASE("autocast: presets equal the lists of their sources", "[autocast]") {
           if (std::any_of(all.at(preset.name).begin(), all.at(preset.name).end(), is_named))
             continue;
           CAPTURE(name);
-          CHECK(mp_autocast_get_class(policy.get(), name.c_str()) ==
-                (preset.preset == MP_AUTOCAST_PRESET_PYTORCH ? MP_OP_CLASS_CLEAR
-                                                             : MP_OP_CLASS_UNLISTED));
+          CHECK(policy.class_of(name.c_str()) == (preset.preset == MP_AUTOCAST_PRESET_PYTORCH
+                                                      ? MP_OP_CLASS_CLEAR
+                                                      : MP_OP_CLASS_UNLISTED));
         }
   }
 }
 
 TEST_CASE("autocast: the default preset contains the names of all presets", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_DEFAULT);
-  const auto class_of = [&](const std::string &name) {
-    return mp_autocast_get_class(policy.get(), name.c_str());
-  };
+  const auto class_of = [&](const std::string &name) { return policy.class_of(name.c_str()); };
   // If presets disagree, the first class in this list applies.
   const std::vector<std::string> strictest = {"banned", "deny",    "allow",
                                               "infer",  "promote", "clear"};
@@ -125,9 +122,9 @@ TEST_CASE("autocast: set_class overrides the preset until the policy is used", "
   policy.set_class("Own", MP_OP_CLASS_ALLOW);
   policy.set_class("MatMul", MP_OP_CLASS_DENY);
   policy.set_class("Relu", MP_OP_CLASS_UNLISTED);
-  CHECK(mp_autocast_get_class(policy.get(), "Own") == MP_OP_CLASS_ALLOW);
-  CHECK(mp_autocast_get_class(policy.get(), "MatMul") == MP_OP_CLASS_DENY);
-  CHECK(mp_autocast_get_class(policy.get(), "Relu") == MP_OP_CLASS_UNLISTED);
+  CHECK(policy.class_of("Own") == MP_OP_CLASS_ALLOW);
+  CHECK(policy.class_of("MatMul") == MP_OP_CLASS_DENY);
+  CHECK(policy.class_of("Relu") == MP_OP_CLASS_UNLISTED);
   Graph graph = Graph::parse("a MatMul x\nb Own a\nc Relu b");
   CHECK(low_nodes(graph, rewrite(policy, graph)) == "b");
   const char *const op = "Own";
@@ -135,7 +132,7 @@ TEST_CASE("autocast: set_class overrides the preset until the policy is used", "
                 MP_ERROR_INVALID_ARGUMENT);
   expect_status(mp_autocast_set_nodes(policy.get(), "*", MP_OP_CLASS_DENY),
                 MP_ERROR_INVALID_ARGUMENT);
-  CHECK(mp_autocast_get_class(policy.get(), "Own") == MP_OP_CLASS_ALLOW);
+  CHECK(policy.class_of("Own") == MP_OP_CLASS_ALLOW);
 }
 
 TEST_CASE("autocast: node_class overrides the class of the operation", "[autocast]") {
@@ -155,7 +152,7 @@ namespace {
 /// Returns the names that the pattern matches.
 std::string matches(const char *pattern, std::initializer_list<const char *> names) {
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
-  require_ok(mp_autocast_set_nodes(policy.get(), pattern, MP_OP_CLASS_ALLOW));
+  policy.set_nodes(pattern, MP_OP_CLASS_ALLOW);
   Graph graph;
   for (const char *name : names) {
     Graph::Node n;
@@ -189,9 +186,9 @@ TEST_CASE("autocast: patterns match names like glob", "[autocast]") {
 
 TEST_CASE("autocast: the last matching pattern decides", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
-  require_ok(mp_autocast_set_nodes(policy.get(), "net/*", MP_OP_CLASS_DENY));
-  require_ok(mp_autocast_set_nodes(policy.get(), "net/head/*", MP_OP_CLASS_ALLOW));
-  require_ok(mp_autocast_set_nodes(policy.get(), "net/head/x", MP_OP_CLASS_UNLISTED));
+  policy.set_nodes("net/*", MP_OP_CLASS_DENY);
+  policy.set_nodes("net/head/*", MP_OP_CLASS_ALLOW);
+  policy.set_nodes("net/head/x", MP_OP_CLASS_UNLISTED);
   Graph graph = Graph::parse(R"(
 net/body MatMul x
 net/head/a Exp x
@@ -214,12 +211,9 @@ TEST_CASE("autocast: a disabled rewrite changes nothing and warns once", "[autoc
   const LogLines warnings(MP_LOG_WARN);
   const UniqueContext host = mptools::make_context(MP_DEVICE_HOST);
   const Policy policy(MP_AUTOCAST_PRESET_DEFAULT);
-  const char *why = nullptr;
-  require_ok(mp_autocast_get_disabled_reason(policy.get(), host.get(), &why));
-  REQUIRE(why != nullptr);
-  CHECK_THAT(why, Catch::Matchers::ContainsSubstring("CPU"));
-  require_ok(mp_autocast_get_disabled_reason(policy.get(), nullptr, &why));
-  CHECK(why == nullptr);
+  REQUIRE(policy.disabled_reason(host.get()) != nullptr);
+  CHECK_THAT(policy.disabled_reason(host.get()), Catch::Matchers::ContainsSubstring("CPU"));
+  CHECK(policy.disabled_reason() == nullptr);
 
   Graph graph = Graph::parse("parameter w\nhalf h\na MatMul x w\nb Add a h");
   const size_t nodes = graph.nodes.size(), tensors = graph.tensors.size();
@@ -235,13 +229,9 @@ TEST_CASE("autocast: a disabled rewrite changes nothing and warns once", "[autoc
     require_ok(mp_autocast_rewrite(policy.get(), host.get(), &graph.view(), &r));
     CHECK(r.num_casts + r.num_low_nodes + r.num_parameters_low == 0);
     REQUIRE(r.disabled_reason != nullptr);
-    size_t bytes = 0;
-    require_ok(mp_autocast_explain(policy.get(), &graph.view(), &r, MP_AUTOCAST_FORMAT_TEXT,
-                                   nullptr, &bytes));
-    std::string text(bytes, ' ');
-    require_ok(mp_autocast_explain(policy.get(), &graph.view(), &r, MP_AUTOCAST_FORMAT_TEXT,
-                                   text.data(), &bytes));
-    CHECK_THAT(text,
+    mp::autocast_result disabled;
+    disabled.disabled_reason = r.disabled_reason;
+    CHECK_THAT(policy.explain(graph.view(), disabled),
                Catch::Matchers::ContainsSubstring("the rewrite is disabled: 16-bit arithmetic"));
   }
   CHECK(tensor_dtype == std::vector<uint8_t>({MP_FP32, MP_FP16, MP_FP32, MP_FP32, MP_FP32}));
@@ -255,16 +245,14 @@ TEST_CASE("autocast: a disabled rewrite changes nothing and warns once", "[autoc
   mp_autocast_config_t open = mp_autocast_config_default(MP_FP16);
   open.flags = MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE;
   const Policy ignoring(open);
-  require_ok(mp_autocast_get_disabled_reason(ignoring.get(), host.get(), &why));
-  CHECK(why == nullptr);
+  CHECK(ignoring.disabled_reason(host.get()) == nullptr);
 }
 
 TEST_CASE("autocast: disabled reason of the device under test", "[autocast]") {
   const mp_device_info_t info = device_info();
   for (const mp_dtype_t low : kHalfTypes) {
     const Policy policy(MP_AUTOCAST_PRESET_DEFAULT, low);
-    const char *why = nullptr;
-    require_ok(mp_autocast_get_disabled_reason(policy.get(), context(), &why));
+    const char *const why = policy.disabled_reason(context());
     const bool is_fast = info.target == MP_TARGET_CUDA && info.arch >= (low == MP_BF16 ? 80 : 70);
     CHECK((why == nullptr) == is_fast);
     if (why != nullptr && info.target == MP_TARGET_CUDA)
@@ -302,11 +290,9 @@ TEST_CASE("autocast: mp_autocast_op returns casts and output type", "[autocast]"
     CAPTURE(c.op);
     const Policy policy(MP_AUTOCAST_PRESET_PYTORCH, c.low);
     Types cast_to(c.inputs.size(), 9);
-    mp_dtype_t output = static_cast<mp_dtype_t>(9);
-    require_ok(mp_autocast_op(policy.get(), c.op, c.inputs.data(),
-                              static_cast<uint32_t>(c.inputs.size()), cast_to.data(), &output));
+    CHECK(policy.op(c.op, c.inputs.data(), static_cast<uint32_t>(c.inputs.size()),
+                    cast_to.data()) == c.output);
     CHECK(cast_to == c.cast_to);
-    CHECK(output == c.output);
   }
 }
 
@@ -326,7 +312,7 @@ TEST_CASE("autocast: the error of a banned operation names the alternative", "[a
 
   const Policy other(MP_AUTOCAST_PRESET_PYTORCH);
   other.set_class("binary_cross_entropy", MP_OP_CLASS_DENY);
-  require_ok(mp_autocast_op(other.get(), "binary_cross_entropy", &input, 1, &cast_to, &output));
+  other.op("binary_cross_entropy", &input, 1, &cast_to);
   CHECK(cast_to == MP_FP32);
 }
 

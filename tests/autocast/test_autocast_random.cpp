@@ -201,8 +201,8 @@ std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
       if (!reads_either) (wants_low ? readers[t].low : readers[t].fp32)++;
       uint8_t gets = r.tensor_dtype[t];
       if (cast >= 0) {
-        if (cast >= r.num_casts)
-          return format("input %zu has cast %d of %d", input - 1, cast, r.num_casts);
+        if (cast >= r.num_casts())
+          return format("input %zu has cast %d of %d", input - 1, cast, r.num_casts());
         const mp_autocast_cast_t &c = r.casts[static_cast<size_t>(cast)];
         if (c.tensor != in.tensor || c.from != gets)
           return format("input %zu has another's cast", input - 1);
@@ -309,7 +309,8 @@ std::string check_permuted(const Policy &policy, const Drawn &d, const Result &r
 }
 
 /// Checks that emulation has equal precisions, keeps all types, and rounds low-precision tensors.
-std::string check_emulated(const Drawn &d, const Result &plain, Graph &graph) {
+std::string check_emulated(const Drawn &d, const Result &plain, const Oracle &oracle,
+                           Graph &graph) {
   mp_autocast_config_t config = d.config;
   config.flags |= MP_AUTOCAST_FLAG_EMULATE;
   const Result r = rewrite(Policy(config), graph);
@@ -318,7 +319,6 @@ std::string check_emulated(const Drawn &d, const Result &plain, Graph &graph) {
     int low = 0, fp32 = 0;
   };
   std::vector<Readers> readers(graph.tensors.size());
-  const Oracle oracle(graph, d.classes(), oracle_config(d));
   const Precisions precisions{graph, oracle};
   int32_t wanted = 0;
   size_t input = 0;
@@ -364,7 +364,7 @@ std::string check_emulated(const Drawn &d, const Result &plain, Graph &graph) {
     if (to_low[t] != is_rounded) return format("tensor %zu is rounded %d times", t, to_low[t]);
     wanted += is_rounded + (is_low && of.fp32 > 0 ? 1 : 0);
   }
-  return wanted == r.num_casts ? "" : format("%d casts, not %d", r.num_casts, wanted);
+  return wanted == r.num_casts() ? "" : format("%d casts, not %d", r.num_casts(), wanted);
 }
 
 /// Returns the first violation, or an empty string.
@@ -378,7 +378,7 @@ std::string check_graph(uint64_t seed, size_t num_nodes) {
                             std::function([&] { return check_casts(d, r, oracle); }),
                             std::function([&] { return check_causes(d, r); }),
                             std::function([&] { return check_permuted(policy, d, r, random); }),
-                            std::function([&] { return check_emulated(d, r, d.graph); })}) {
+                            std::function([&] { return check_emulated(d, r, oracle, d.graph); })}) {
     const std::string violation = check();
     if (!violation.empty()) return violation;
   }

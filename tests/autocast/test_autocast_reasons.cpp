@@ -86,7 +86,7 @@ loop merge back)"),
   config.amax_limit = 10.0f;
   config.depth_limit = 10;
   const Policy careful(config);
-  require_ok(mp_autocast_set_nodes(careful.get(), "own/*", MP_OP_CLASS_ALLOW));
+  careful.set_nodes("own/*", MP_OP_CLASS_ALLOW);
   check_reasons(careful, Graph::parse(R"(
 own/a Anything x
 b Tanh own/a

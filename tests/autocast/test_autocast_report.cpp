@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "test_graph.h"
-#include "tests/support/log_lines.h"
 #include "tests/support/surroundings.h"
 
 using namespace mptest;
@@ -132,21 +131,6 @@ TEST_CASE("autocast: explain escapes control characters and invalid UTF-8", "[au
                       !Catch::Matchers::ContainsSubstring("\x1b"));
 }
 
-TEST_CASE("autocast: explain writes nothing if the report does not fit", "[autocast]") {
-  const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
-  Graph graph = Graph::parse(kNet);
-  const size_t needed = explain(policy, graph, MP_AUTOCAST_FORMAT_TEXT).size() + 1;
-  auto result = initialized<mp_autocast_result_t>();
-  std::string text(needed, '#');
-  size_t bytes = needed - 1;
-  expect_status(mp_autocast_explain(policy.get(), &graph.view(), &result, MP_AUTOCAST_FORMAT_TEXT,
-                                    text.data(), &bytes),
-                MP_ERROR_WORKSPACE_TOO_SMALL);
-  CHECK_THAT(mp_last_error(), Catch::Matchers::ContainsSubstring(std::to_string(needed)));
-  CHECK(bytes == needed);
-  CHECK(text == std::string(needed, '#'));
-}
-
 namespace {
 
 std::string content(const std::filesystem::path &path) {
@@ -164,13 +148,10 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG writes four files per rewrite", "[autocast]
   const Environment log({{"MP_AUTOCAST_LOG", folder}});
   mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
   config.preset = MP_AUTOCAST_PRESET_TENSORFLOW;
-  mp_autocast_t policy;
-  require_ok(mp_autocast_create(&policy, &config));
-  require_ok(mp_autocast_set_nodes(policy, "own/*", MP_OP_CLASS_CLEAR));
+  const mp::autocast policy = mp::autocast::create(config);
+  policy.set_nodes("own/*", MP_OP_CLASS_CLEAR);
   Graph graph = Graph::parse(kNet);
-  auto result = initialized<mp_autocast_result_t>();
-  require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
-  mp_autocast_destroy(policy);
+  policy.rewrite(nullptr, graph.view());
 
   std::map<std::string, std::string> files;  // by suffix after the number
   for (const auto &entry : std::filesystem::directory_iterator(folder)) {
@@ -196,28 +177,11 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG replaces symbolic links and does not follow
   for (int i = 1; i < 2000; i++)  // for any number of the next rewrite
     std::filesystem::create_symlink("victim", folder / (stem + std::to_string(i) + "-lists.txt"));
   const Environment log({{"MP_AUTOCAST_LOG", folder.path()}});
-  mp_autocast_t policy;
-  require_ok(mp_autocast_create(&policy, nullptr));
   Graph graph = Graph::parse("a MatMul x");
-  auto result = initialized<mp_autocast_result_t>();
-  require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
-  mp_autocast_destroy(policy);
+  mp::autocast::create().rewrite(nullptr, graph.view());
   CHECK(content(folder / "victim") == "precious");
   int num_files = 0;
   for (const auto &entry : std::filesystem::directory_iterator(folder.path()))
     num_files += entry.is_symlink() ? 0 : 1;
   CHECK(num_files == 5);  // the victim and four of the rewrite
-}
-
-TEST_CASE("autocast: MP_AUTOCAST_LOG warns about a folder that cannot be written", "[autocast]") {
-  const LogLines warnings(MP_LOG_WARN);
-  const Environment log({{"MP_AUTOCAST_LOG", "/proc/nowhere"}});
-  mp_autocast_t policy;
-  require_ok(mp_autocast_create(&policy, nullptr));
-  Graph graph = Graph::parse(kNet);
-  auto result = initialized<mp_autocast_result_t>();
-  require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
-  mp_autocast_destroy(policy);
-  CHECK(result.num_low_nodes > 0);
-  CHECK(warnings.count_with("MP_AUTOCAST_LOG = /proc/nowhere") > 0);
 }

@@ -107,72 +107,22 @@ void Graph::read_line(std::string_view line) {
   }
 }
 
-int32_t Graph::num_inputs() const {
-  size_t count = 0;
-  for (const Node &n : nodes) count += n.inputs.size();
-  return static_cast<int32_t>(count);
-}
-
 const mp_autocast_graph_t &Graph::view() {
-  op_.clear(), name_.clear(), class_.clear(), flags_.clear(), depth_.clear();
-  input_.clear(), input_slot_.clear();
-  input_offsets_ = {0};
+  mp::autocast_graph built;
   for (const Node &n : nodes) {
-    op_.push_back(n.op.empty() ? nullptr : n.op.c_str());
-    name_.push_back(n.name.empty() ? nullptr : n.name.c_str());
-    class_.push_back(n.node_class);
-    flags_.push_back(n.flags);
-    depth_.push_back(n.depth);
-    for (const Input &in : n.inputs) {
-      input_.push_back(in.tensor);
-      input_slot_.push_back(in.slot);
-    }
-    input_offsets_.push_back(static_cast<int32_t>(input_.size()));
+    mp::autocast_node node{n.op, {}, n.name, n.flags, n.depth};
+    if (n.node_class > 0) node.node_class = static_cast<mp_op_class_t>(n.node_class - 1);
+    for (const Input &in : n.inputs) node.inputs.emplace_back(in.tensor, in.slot);
+    built.add_node(node);
   }
-  producer_.clear(), tensor_slot_.clear(), dtype_.clear(), role_.clear(), amax_.clear();
-  for (const Tensor &t : tensors) {
-    producer_.push_back(t.producer);
-    tensor_slot_.push_back(t.slot);
-    dtype_.push_back(t.dtype);
-    role_.push_back(t.role);
-    amax_.push_back(t.amax);
-  }
-  hidden_src_.clear(), hidden_dst_.clear();
-  for (const Edge &e : hidden) {
-    hidden_src_.push_back(e.src);
-    hidden_dst_.push_back(e.dst);
-  }
-  member_offsets_ = {0};
-  member_.clear(), kind_.clear();
-  for (const Cluster &c : clusters) {
-    member_.insert(member_.end(), c.members.begin(), c.members.end());
-    member_offsets_.push_back(static_cast<int32_t>(member_.size()));
-    kind_.push_back(c.kind);
-  }
-  MP_INIT_STRUCT(&view_);
-  view_.num_nodes = static_cast<uint32_t>(nodes.size());
-  view_.num_tensors = static_cast<uint32_t>(tensors.size());
-  view_.num_hidden_edges = static_cast<uint32_t>(hidden.size());
-  view_.num_clusters = static_cast<uint32_t>(clusters.size());
-  view_.node_op = op_.data();
-  view_.node_class = class_.data();
-  view_.node_name = name_.data();
-  view_.node_flags = flags_.data();
-  view_.node_depth = depth_.data();
-  view_.input_offsets = input_offsets_.data();
-  view_.input_tensor = input_.data();
-  view_.input_slot = input_slot_.data();
-  view_.tensor_producer = producer_.data();
-  view_.tensor_slot = tensor_slot_.data();
-  view_.tensor_dtype = dtype_.data();
-  view_.tensor_role = role_.data();
-  view_.tensor_amax = amax_.data();
-  view_.hidden_src = hidden_src_.data();
-  view_.hidden_dst = hidden_dst_.data();
-  view_.member_offsets = member_offsets_.data();
-  view_.member = member_.data();
-  view_.cluster_kind = kind_.data();
-  return view_;
+  for (const Tensor &t : tensors)
+    built.add_tensor({t.producer, static_cast<mp_dtype_t>(t.dtype),
+                      static_cast<mp_tensor_role_t>(t.role), t.slot, t.amax});
+  for (const Edge &e : hidden) built.add_hidden_edge(e.src, e.dst);
+  for (const Cluster &c : clusters)
+    c.kind == 0 ? built.add_container(c.members) : built.add_loop(c.members);
+  built_ = std::make_shared<const mp::autocast_graph>(std::move(built));
+  return view_ = built_->get();
 }
 
 // ---------------------------------------------------------------------------- rewriting
@@ -185,57 +135,23 @@ mp_autocast_config_t config_of(mp_autocast_preset_t preset, mp_dtype_t low) {
   return config;
 }
 
+mp::autocast make_policy(mp_autocast_config_t config) {
+  config.flags |= MP_AUTOCAST_FLAG_NO_ENVIRONMENT;
+  return mp::autocast::create(config);
+}
+
 }  // namespace
 
-Policy::Policy(mp_autocast_config_t config) {
-  config.flags |= MP_AUTOCAST_FLAG_NO_ENVIRONMENT;
-  require_ok(mp_autocast_create(&handle_, &config));
-}
+Policy::Policy(const mp_autocast_config_t &config) : mp::autocast(make_policy(config)) {}
 
 Policy::Policy(mp_autocast_preset_t preset, mp_dtype_t low) : Policy(config_of(preset, low)) {}
 
 Result rewrite(const Policy &policy, Graph &graph) {
-  Result r{};
-  const size_t num_nodes = graph.nodes.size(), num_tensors = graph.tensors.size();
-  const auto num_inputs = static_cast<size_t>(graph.num_inputs());
-  constexpr uint8_t kUnwritten = 77;
-  r.tensor_dtype.assign(num_tensors, kUnwritten);
-  r.node_dtype.assign(num_nodes, kUnwritten);
-  r.node_reason.assign(num_nodes, kUnwritten);
-  r.node_cause.assign(num_nodes, kUnwritten);
-  r.input_cast.assign(num_inputs, kUnwritten);
-  r.casts.resize(2 * num_tensors + num_inputs);  // the maximum, for emulation
-  auto result = initialized<mp_autocast_result_t>();
-  result.tensor_dtype = r.tensor_dtype.data();
-  result.node_dtype = r.node_dtype.data();
-  result.node_reason = r.node_reason.data();
-  result.node_cause = r.node_cause.data();
-  result.input_cast = r.input_cast.data();
-  result.casts = r.casts.data();
-  require_ok(mp_autocast_rewrite(policy.get(), nullptr, &graph.view(), &result));
-  r.num_casts = result.num_casts;
-  r.num_low_nodes = result.num_low_nodes;
-  r.num_parameters_low = result.num_parameters_low;
-  r.disabled_reason = result.disabled_reason;
-  REQUIRE(r.num_casts >= 0);
-  r.casts.resize(static_cast<size_t>(r.num_casts));
-  return r;
+  return {policy.rewrite(nullptr, graph.view())};
 }
 
 std::string explain(const Policy &policy, Graph &graph, mp_autocast_format_t form) {
-  auto result = initialized<mp_autocast_result_t>();
-  const mp_autocast_graph_t &view = graph.view();
-  require_ok(mp_autocast_rewrite(policy.get(), nullptr, &view, &result));
-  size_t bytes = 0;
-  require_ok(mp_autocast_explain(policy.get(), &view, &result, form, nullptr, &bytes));
-  std::string text(bytes, '?');
-  const size_t room = bytes;
-  require_ok(mp_autocast_explain(policy.get(), &view, &result, form, text.data(), &bytes));
-  REQUIRE(bytes == room);
-  REQUIRE(text.back() == '\0');
-  text.pop_back();
-  REQUIRE(text.find('\0') == std::string::npos);
-  return text;
+  return policy.explain(graph.view(), rewrite(policy, graph), form);
 }
 
 std::string low_nodes(const Graph &graph, const Result &result) {

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "mpcore.h"
+#include "mpcore.hpp"
 #include "tests/support/testing.h"
 
 namespace mptest::autocast {
@@ -61,48 +61,29 @@ class Graph {
   /// Returns pointers into this graph, which must not change meanwhile.
   const mp_autocast_graph_t &view();
   int32_t find_node(std::string_view name) const;
-  int32_t num_inputs() const;
 
  private:
   void read_line(std::string_view line);
   int32_t tensor_named(const std::string &name);
 
   std::vector<std::string> tensor_names_;
+  std::shared_ptr<const mp::autocast_graph> built_;
   mp_autocast_graph_t view_{};
-  std::vector<const char *> op_, name_;
-  std::vector<uint8_t> class_, input_slot_, tensor_slot_, dtype_, role_, kind_;
-  std::vector<uint16_t> flags_;
-  std::vector<int64_t> depth_;
-  std::vector<int32_t> input_offsets_, input_, producer_, hidden_src_, hidden_dst_, member_offsets_,
-      member_;
-  std::vector<float> amax_;
 };
 
 /// A policy that ignores the environment.
-class Policy {
+class Policy : public mp::autocast {
  public:
-  explicit Policy(mp_autocast_config_t config);
+  explicit Policy(const mp_autocast_config_t &config);
   explicit Policy(mp_autocast_preset_t preset, mp_dtype_t low = MP_FP16);
-  ~Policy() { mp_autocast_destroy(handle_); }
-  Policy(const Policy &) = delete;
-  Policy &operator=(const Policy &) = delete;
-  mp_autocast_t get() const { return handle_; }
   void set_class(const char *op, mp_op_class_t op_class) const {
-    require_ok(mp_autocast_set_class(handle_, &op, 1, op_class));
+    mp::autocast::set_class({op}, op_class);
   }
-
- private:
-  mp_autocast_t handle_ = nullptr;
 };
 
 /// Result of a rewrite.
-struct Result {
-  std::vector<uint8_t> tensor_dtype, node_dtype, node_reason;
-  std::vector<int32_t> input_cast, node_cause;
-  std::vector<mp_autocast_cast_t> casts;
-  int32_t num_casts, num_low_nodes, num_parameters_low;
-  const char *disabled_reason;
-
+struct Result : mp::autocast_result {
+  int32_t num_casts() const { return static_cast<int32_t>(casts.size()); }
   bool is_low(int32_t node) const { return node_dtype[static_cast<size_t>(node)] != MP_FP32; }
 };
 

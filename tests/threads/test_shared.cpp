@@ -1,6 +1,5 @@
 // Tests of objects that threads share or pass to each other.
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 
 #include "gang.h"
@@ -13,35 +12,18 @@ using namespace mptest;
 
 namespace {
 
-/// Returns the complete output of a rewrite.
-Bytes rewrite(mp_autocast_t policy, mp_context_t context, const mp_autocast_graph_t &graph) {
-  const size_t nodes = graph.num_nodes, tensors = graph.num_tensors;
-  std::vector<uint8_t> tensor_dtype(tensors), node_dtype(nodes), why(nodes);
-  std::vector<int32_t> because(nodes);
-  std::vector<mp_autocast_cast_t> casts(tensors);
-  auto result = initialized<mp_autocast_result_t>();
-  result.tensor_dtype = tensor_dtype.data();
-  result.node_dtype = node_dtype.data();
-  result.node_reason = why.data();
-  result.node_cause = because.data();
-  result.casts = casts.data();
-  mptools::check(mp_autocast_rewrite(policy, context, &graph, &result));
-  Bytes all;
-  for (const std::vector<uint8_t> *part : {&tensor_dtype, &node_dtype, &why})
-    all.insert(all.end(), part->begin(), part->end());
+/// Returns types and reasons of a rewrite, its reports, and some classes.
+std::string rewrite(const mp::autocast &policy, mp_context_t context,
+                    const mp_autocast_graph_t &graph) {
+  const mp::autocast_result result = policy.rewrite(context, graph);
+  std::string all;
+  for (const auto *part : {&result.tensor_dtype, &result.node_dtype, &result.node_reason})
+    all.append(part->begin(), part->end());
   for (const mp_autocast_format_t form :
-       {MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT}) {
-    size_t bytes = 0;
-    mptools::check(mp_autocast_explain(policy, &graph, &result, form, nullptr, &bytes));
-    std::string text(bytes, '\0');
-    mptools::check(mp_autocast_explain(policy, &graph, &result, form, text.data(), &bytes));
-    all.insert(all.end(), text.begin(), text.end());
-  }
-  if (result.disabled_reason != nullptr)
-    all.insert(all.end(), result.disabled_reason,
-               result.disabled_reason + strlen(result.disabled_reason));
+       {MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT})
+    all += policy.explain(graph, result, form);
   for (const char *const op : {"MatMul", "Softmax", "Relu"})
-    all.push_back(static_cast<uint8_t>(mp_autocast_get_class(policy, op)));
+    all += std::to_string(policy.class_of(op));
   return all;
 }
 
@@ -59,18 +41,18 @@ TEST_CASE("threads: a shared autocast policy gives equal results from its first 
       policy->set_class("Sqrt", MP_OP_CLASS_ALLOW);
       return policy;
     };
-    const Bytes wanted = rewrite(make()->get(), device, view);
+    const std::string wanted = rewrite(*make(), device, view);
     const auto shared = make();
-    std::vector<Bytes> results(kThreads);
+    std::vector<std::string> results(kThreads);
     std::vector<mp_status_t> too_late(kThreads, MP_SUCCESS);
     together(kThreads, [&](int thread) {
       for (int round = 0; round < 10; ++round)
-        results[static_cast<size_t>(thread)] = rewrite(shared->get(), device, view);
+        results[static_cast<size_t>(thread)] = rewrite(*shared, device, view);
       const char *const op = "Sqrt";
       too_late[static_cast<size_t>(thread)] =
           mp_autocast_set_class(shared->get(), &op, 1, MP_OP_CLASS_DENY);
     });
-    CHECK(results == std::vector<Bytes>(kThreads, wanted));
+    CHECK(results == std::vector<std::string>(kThreads, wanted));
     CHECK(too_late == std::vector<mp_status_t>(kThreads, MP_ERROR_INVALID_ARGUMENT));
   }
 }
