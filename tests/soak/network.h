@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "support/device.h"
-#include "tests/soak/checkpoint.h"
 #include "tests/support/calls/graph_builder.h"
 #include "tests/support/input_values.h"
 
@@ -26,10 +25,7 @@ class Network {
  public:
   /// Multiples of 8, which avoid slower code paths.
   static constexpr int64_t kRows = 8, kIn = 16, kHidden = 24, kClasses = 8;
-
-  /// Size of save()'s output: w1, gamma, beta and w2, mean and variance.
-  static constexpr size_t kSavedBytes =
-      sizeof(float) * (kIn * kHidden + 2 * kHidden + kHidden * kClasses + 2 * kHidden);
+  static constexpr int64_t kNumel = kIn * kHidden + 2 * kHidden + kHidden * kClasses;
 
   explicit Network(mp_context_t context)
       : caller_(context),
@@ -42,14 +38,15 @@ class Network {
     const int32_t x = graph_.input("x", MP_FP32, {kRows, kIn});
     const int32_t labels = graph_.input("labels", MP_DTYPE_NONE, {kRows});
     const int32_t offset = graph_.input("offset", MP_DTYPE_NONE, {});
-    int32_t y = graph_.node("Linear", "fc1", {x, parameter("w1", {kIn, kHidden})});
-    const int32_t gamma = parameter("gamma", {kHidden}), beta = parameter("beta", {kHidden});
+    int32_t y = graph_.node("Linear", "fc1", {x, graph_.parameter("w1", {kIn, kHidden})});
+    const int32_t gamma = graph_.parameter("gamma", {kHidden}),
+                  beta = graph_.parameter("beta", {kHidden});
     states_ = {graph_.state("mean", {kHidden}), graph_.state("variance", {kHidden})};
     y = graph_.node("BatchNorm", "norm", {y, gamma, beta, states_[0], states_[1]});
     y = graph_.node("Relu", "relu", {y});
     y = graph_.node("Dropout", "dropout", {y, offset},
                     {mp_graph_float("p", 0.25), mp_graph_int("seed", 9)});
-    y = graph_.node("Linear", "fc2", {y, parameter("w2", {kHidden, kClasses})});
+    y = graph_.node("Linear", "fc2", {y, graph_.parameter("w2", {kHidden, kClasses})});
     graph_.loss(graph_.node("SoftmaxXent", "loss", {y, labels}));
     graph_.compile(policy_.get());
     graph_.bind(x, x_);
@@ -57,8 +54,8 @@ class Network {
     graph_.bind(offset, offset_);
     mptools::check(mp_graph_get_lists(graph_.graph(), &grads_, &master_, &model_));
     Random random(1);
-    for (size_t i = 0; i < numel_.size(); ++i)
-      write(graph_.parameters[i], reals(random, numel_[i], 0.5).data());
+    for (const int32_t parameter : graph_.parameters)
+      write(parameter, reals(random, numel_of(graph_.info(parameter)), 0.5).data());
   }
   Network(const Network &) = delete;
   Network &operator=(const Network &) = delete;
@@ -83,71 +80,39 @@ class Network {
   mp_tensor_list_t grads() const { return grads_; }
   mp_tensor_list_t master() const { return master_; }
   mp_tensor_list_t model() const { return model_; }
-  /// Number of elements of each parameter.
-  const std::vector<int64_t> &numel() const { return numel_; }
   /// Gradient of the first weights, in its own 16-bit `dtype`.
   mp_graph_tensor_t first_weights() const { return graph_.info(graph_.parameters.front()); }
 
-  /// Saves master weights and running statistics for a checkpoint.
-  void save(CheckpointWriter &to) const {
-    for (const int32_t index : lasting()) {
-      const mp_graph_tensor_t info = graph_.info(index);
-      const int64_t bytes = numel_of(info) * static_cast<int64_t>(sizeof(float));
-      to.add_bytes(mptools::download_sync(caller_.context(),
-                                          static_cast<const uint8_t *>(info.data), bytes));
-    }
-  }
-
-  void restore(CheckpointReader &from) {
-    for (const int32_t index : lasting()) {
-      std::vector<float> values(static_cast<size_t>(numel_of(graph_.info(index))));
-      const size_t bytes = values.size() * sizeof(float);
-      std::memcpy(values.data(), from.take_bytes(bytes), bytes);
-      write(index, values.data());
-    }
-  }
-
-  /// Returns the 16-bit copies, which are derived from the masters unless rounding is stochastic.
-  Bytes copies() const {
+  /// Returns the running statistics, then the 16-bit copies, which follow from the masters.
+  Bytes states_and_copies() const {
     Bytes all;
-    for (const int32_t index : graph_.parameters) {
-      const mp_graph_tensor_t info = graph_.info(index);
-      if (info.copy == nullptr) continue;
-      const int64_t bytes = numel_of(info) * static_cast<int64_t>(mp_dtype_size(info.dtype_copy));
-      const Bytes one =
-          mptools::download_sync(caller_.context(), static_cast<const uint8_t *>(info.copy), bytes);
-      all.insert(all.end(), one.begin(), one.end());
+    const auto add = [&](const void *data, size_t bytes) {
+      const Bytes part = mptools::download_sync(
+          caller_.context(), static_cast<const uint8_t *>(data), static_cast<int64_t>(bytes));
+      all.insert(all.end(), part.begin(), part.end());
+    };
+    for (const int32_t state : states_) add(graph_.info(state).data, kHidden * sizeof(float));
+    for (const int32_t parameter : graph_.parameters) {
+      const mp_graph_tensor_t info = graph_.info(parameter);
+      if (info.copy != nullptr)
+        add(info.copy, static_cast<size_t>(numel_of(info)) * mp_dtype_size(info.dtype_copy));
     }
     return all;
   }
 
-  void restore_copies(CheckpointReader &from) {
-    for (const int32_t index : graph_.parameters) {
-      const mp_graph_tensor_t info = graph_.info(index);
-      if (info.copy == nullptr) continue;
-      const size_t bytes = static_cast<size_t>(numel_of(info)) * mp_dtype_size(info.dtype_copy);
-      mptools::check(
-          mp_memcpy(caller_.context(), info.copy, from.take_bytes(bytes), bytes, mptools::kStream));
+  /// @param saved  output of states_and_copies()
+  void restore_states(const uint8_t *saved) {
+    for (const int32_t state : states_) {
+      float values[kHidden];
+      std::memcpy(values, saved, sizeof values);
+      write(state, values);
+      saved += sizeof values;
     }
-    mptools::check(mp_stream_sync(caller_.context(), mptools::kStream));
   }
 
  private:
   template <auto kDestroy>
   using Owner = mptools::Destroyer<kDestroy>;
-
-  int32_t parameter(const char *name, const std::vector<int64_t> &extent) {
-    const int32_t index = graph_.parameter(name, extent);
-    numel_.push_back(numel_of(graph_.info(index)));
-    return index;
-  }
-
-  /// Returns parameters, then states.
-  std::vector<int32_t> lasting() const {
-    std::vector<int32_t> all = graph_.parameters;
-    all.insert(all.end(), states_.begin(), states_.end());
-    return all;
-  }
 
   void write(int32_t tensor, const float *values) const {
     mptools::check(mp_graph_write(graph_.graph(), tensor, values, mptools::kStream));
@@ -160,7 +125,6 @@ class Network {
   std::unique_ptr<mp_graph, Owner<mp_graph_destroy>> owner_;
   void *x_, *labels_, *offset_;
   std::vector<int32_t> states_;
-  std::vector<int64_t> numel_;
   mp_tensor_list_t grads_ = nullptr, master_ = nullptr, model_ = nullptr;
 };
 

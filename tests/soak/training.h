@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <string>
 
 #include "tests/soak/network.h"
@@ -45,34 +44,14 @@ class Training {
     desc.grads = network_.grads();
     desc.master = network_.master();
     desc.model = network_.model();
-    if (program.rule != MP_OPT_ADAGRAD) {
-      moments_.m = zeros(network_.numel(), moments_.m_memory);
-      desc.m = moments_.m.get();
-    }
-    if (program.rule != MP_OPT_SGD) {
-      const bool is_one_number = program.rule == MP_OPT_NOVOGRAD;
-      moments_.v =
-          zeros(is_one_number ? std::vector<int64_t>(network_.numel().size(), 1) : network_.numel(),
-                moments_.v_memory);
-      desc.v = moments_.v.get();
-    }
     optimizer_ = mptools::make_optimizer(context_.get(), desc);
   }
   Training(const Program &program, const mp_allocator_t *allocator, const Bytes &saved)
       : Training(program, allocator) {
-    CheckpointReader from(saved);
-    const auto state = from.take<mp_scaler_state_t>();
-    mptools::check(mp_scaler_set_state_sync(scaler_.get(), &state, mptools::kStream));
-    mptools::check(mp_optimizer_set_step_sync(optimizer_.get(), from.take<int64_t>(), nullptr,
-                                              mptools::kStream));
-    network_.restore(from);
-    for (const mptools::Buffer *memory : {&moments_.m_memory, &moments_.v_memory}) {
-      const auto bytes = static_cast<size_t>(memory->bytes());
-      mptools::check(mp_memcpy(context_.get(), memory->data(), from.take_bytes(bytes), bytes,
-                               mptools::kStream));
-    }
-    mptools::check(mp_stream_sync(context_.get(), mptools::kStream));
-    if (rounds_at_random()) network_.restore_copies(from);
+    const size_t bytes = checkpoint_bytes();
+    mptools::check(mp_optimizer_restore_sync(optimizer_.get(), scaler_.get(), saved.data(), bytes,
+                                             mptools::kStream));
+    network_.restore_states(saved.data() + bytes);
   }
 
   /// @param number  from 1, counted like mp_scaler_state.steps
@@ -85,16 +64,15 @@ class Training {
     mptools::check(mp_scale_step(optimizer_.get(), scaler_.get(), &options, mptools::kStream));
   }
 
+  /// Returns a checkpoint of the optimizer, the running statistics, and the 16-bit copies, which
+  /// are not restored but must be equal.
   Bytes checkpoint() const {
-    CheckpointWriter to;
-    to.add(scaler_state());
-    to.add(applied());
-    network_.save(to);
-    for (const mptools::Buffer *memory : {&moments_.m_memory, &moments_.v_memory})
-      to.add_bytes(
-          mptools::download_sync(context_.get(), memory->as<const uint8_t>(), memory->bytes()));
-    to.add_bytes(network_.copies());
-    return to.bytes();
+    Bytes all(checkpoint_bytes());
+    mptools::check(mp_optimizer_save_sync(optimizer_.get(), scaler_.get(), all.data(), all.size(),
+                                          mptools::kStream));
+    const Bytes others = network_.states_and_copies();
+    all.insert(all.end(), others.begin(), others.end());
+    return all;
   }
 
   mp_step_outcome_t outcome(int64_t number) const {
@@ -131,12 +109,6 @@ class Training {
   }
 
  private:
-  /// Tensors m and v, if the optimizer uses them.
-  struct Moments {
-    mptools::TensorList m, v;
-    mptools::Buffer m_memory, v_memory;
-  };
-
   static mptools::Context make_own_context(const mp_allocator_t *allocator) {
     mp_context_config_t config = mp_context_config_default();
     config.device = MP_DEVICE_HOST;
@@ -146,20 +118,10 @@ class Training {
     return mptools::Context(context);
   }
 
-  mptools::TensorList zeros(const std::vector<int64_t> &numel, mptools::Buffer &memory) const {
-    const int64_t all = std::accumulate(numel.begin(), numel.end(), int64_t{0});
-    memory = mptools::make_buffer(context_.get(), all, MP_FP32);
-    std::vector<void *> data;
-    float *next = memory.as<float>();
-    for (const int64_t count : numel) {
-      data.push_back(next);
-      next += count;
-    }
-    return mptools::make_list(context_.get(), MP_FP32, data, numel);
-  }
-
-  bool rounds_at_random() const {
-    return (program_.rule_flags & MP_OPT_FLAG_STOCHASTIC_ROUNDING) != 0;
+  size_t checkpoint_bytes() const {
+    size_t bytes = 0;
+    mptools::check(mp_optimizer_checkpoint_size(optimizer_.get(), scaler_.get(), &bytes));
+    return bytes;
   }
   bool learns_from_amax() const {
     return program_.scaler.policy == MP_SCALER_POLICY_LOGNORMAL ||
@@ -185,7 +147,6 @@ class Training {
   Program program_;
   mptools::Context context_;
   Network network_;
-  Moments moments_;
   mptools::Buffer report_, fault_value_;
   mptools::Scaler scaler_;
   mptools::Optimizer optimizer_;
