@@ -6,8 +6,7 @@
 // - architectures.cpp: the networks, a few lines each
 // - description.cpp: layers as graph nodes
 // - network.cpp: the additional call
-// - update.cpp: optimizer and loss scaler
-// - training.cpp: training loop
+// - training.cpp: training loop, with optimizer and loss scaler
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

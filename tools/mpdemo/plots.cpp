@@ -101,6 +101,38 @@ plot for [run = 2:num_runs] id.'_training.dat' index run - 1 using 1:3 with step
 unset multiplot
 )gnuplot";
 
+/// Fractions of the nonzero values by magnitude: bin i counts log2|g| in kLog2Low + [i, i + 1) /
+/// kBinsPerOctave.
+struct Histogram {
+  static constexpr int kLog2Low = -60;
+  static constexpr int kLog2High = 20;
+  static constexpr int kBinsPerOctave = 2;
+
+  std::vector<double> share;
+
+  static double left_edge(size_t bin) {
+    return kLog2Low + static_cast<double>(bin) / kBinsPerOctave;
+  }
+};
+
+/// Values outside the range count in the first or last bin.
+Histogram histogram(std::span<const float> gradients) {
+  constexpr int kBins = (Histogram::kLog2High - Histogram::kLog2Low) * Histogram::kBinsPerOctave;
+  Histogram result;
+  result.share.assign(kBins, 0.0);
+  int64_t nonzero = 0;
+  for (const float g : gradients) {
+    if (g == 0.0f) continue;
+    ++nonzero;
+    const double position =
+        (std::log2(std::abs(g)) - Histogram::kLog2Low) * Histogram::kBinsPerOctave;
+    const int bin = std::clamp(static_cast<int>(std::floor(position)), 0, kBins - 1);
+    result.share[static_cast<size_t>(bin)] += 1.0;
+  }
+  for (double &share : result.share) share /= static_cast<double>(std::max<int64_t>(nonzero, 1));
+  return result;
+}
+
 /// One row per bin: left edge, percentage of weight gradients, of activation gradients.
 std::string gradient_data(const Outcome &outcome) {
   const Gradients &gradients = fp32_gradients(outcome);

@@ -17,6 +17,9 @@ constexpr const char *kTableNote =
     "rounded to 0: share of the nonzero weight gradients dW and activation gradients dz that\n"
     "FP16 rounds to 0 at the final scale S (|S g| <= 2^-25), from one batch after the FP32 run.\n";
 
+/// Exponent of half the smallest fp16 number.  Up to this magnitude x rounds to 0: ties go to even.
+constexpr int kLog2Flush = -25;
+
 bool is_fp32(const RunResult &result) {
   return result.plan.dtype == MP_FP32;
 }
@@ -119,6 +122,18 @@ Json json_of(const Experiment &experiment) {
 }
 
 }  // namespace
+
+double flushed_share(std::span<const float> gradients, double loss_scale) {
+  const double limit = std::exp2(kLog2Flush);
+  int64_t nonzero = 0;
+  int64_t flushed = 0;
+  for (const float g : gradients) {
+    if (g == 0.0f) continue;
+    ++nonzero;
+    if (std::abs(static_cast<double>(g)) * loss_scale <= limit) ++flushed;
+  }
+  return nonzero == 0 ? 0.0 : static_cast<double>(flushed) / static_cast<double>(nonzero);
+}
 
 bool is_fp16(const RunResult &result) {
   return result.plan.dtype == MP_FP16;

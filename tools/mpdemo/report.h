@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,9 @@ bool has_fp16(const Outcome &outcome);
 const Gradients &fp32_gradients(const Outcome &outcome);
 /// The final loss scale; 1 without a scaler.
 double final_scale(const RunResult &result);
+/// Fraction of the nonzero gradients g that fp16 rounds to zero, |S g| <= 2^-25.  Exact zeros,
+/// which relu produces in large numbers, are excluded: no scale could save them.
+double flushed_share(std::span<const float> gradients, double loss_scale);
 
 /// Text for readers: introduction, a table for each setting as soon as it has ended, and the rest
 /// of an experiment with the verdict.

@@ -1,4 +1,4 @@
-// Training loop.
+// Training loop, with optimizer and loss scaler.
 #include "training.h"
 
 #include <unistd.h>
@@ -15,7 +15,6 @@
 
 #include "random.h"
 #include "support/progress.h"
-#include "update.h"
 
 namespace mpdemo {
 namespace {
@@ -58,6 +57,108 @@ class Progress {
   int64_t num_steps_;
   bool is_terminal_;
 };
+
+/// Rest of a training step: SGD with momentum or Adam on fp32 master weights, and the loss scaler,
+/// in one call of mp_scale_step.  The call checks, unscales, clips, updates, rounds the 16-bit copy
+/// and adapts the loss scale on the device; the host never waits for the outcome.
+class Update {
+ public:
+  /// @param loss_weight  factor of the loss; the weights should not depend on it.
+  /// @param num_steps    of the complete training, for the learning rates.
+  /// @param scaler       none: S is 1 without a scaler object.
+  Update(mp_context_t context, const Network &network, const Recipe &recipe, float loss_weight,
+         int64_t num_steps, const std::optional<mp_scaler_config_t> &scaler);
+
+  /// Takes one step with the gradients in the network.
+  /// @param steps  previous steps.
+  void step(int64_t steps, const mp_comm_t &comm);
+
+  /// NULL without a scaler, which mpcore treats as S = 1.
+  mp_scaler_t scaler() const { return scaler_.get(); }
+
+  /// Synchronizes; none without a scaler.
+  std::optional<mp_scaler_state_t> scaler_state_sync() const;
+  void add_memory(Memory &memory) const { memory.optimizer_state += moment_bytes_; }
+
+ private:
+  mp_param_group_t param_group(float lr, float weight_decay) const;
+
+  Recipe recipe_;
+  float loss_weight_;
+  int64_t num_steps_;
+  int64_t moment_bytes_ = 0;
+  Scaler scaler_;
+  Optimizer optimizer_;
+};
+
+Update::Update(mp_context_t context, const Network &network, const Recipe &recipe,
+               float loss_weight, int64_t num_steps,
+               const std::optional<mp_scaler_config_t> &scaler)
+    : recipe_(recipe), loss_weight_(loss_weight), num_steps_(num_steps) {
+  std::vector<uint32_t> tensor_group;  // only matrices decay
+  for (const Variable &variable : network.variables()) {
+    if (!variable.is_trained) continue;
+    tensor_group.push_back(variable.rank > 1 ? 0 : 1);
+    moment_bytes_ += (recipe.kind == MP_OPT_ADAM ? 2 : 1) * 4 * variable.numel;
+  }
+  const mp_param_group_t groups[] = {param_group(recipe.peak_lr, recipe.matrix_decay),
+                                     param_group(recipe.peak_lr, 0)};
+  mp_optimizer_desc_t desc = mp_optimizer_desc_default(recipe.kind);
+  if (recipe.matrix_decay > 0) desc.flags |= MP_OPT_FLAG_DECOUPLED_DECAY;
+  desc.groups = groups;
+  desc.num_groups = 2;
+  desc.tensor_group = tensor_group.data();
+  const mp::graph_lists lists = network.lists();
+  desc.grads = lists.grads;
+  desc.master = lists.master;
+  desc.model = lists.model;
+  optimizer_ = make_optimizer(context, desc);
+  if (scaler) scaler_ = make_scaler(context, *scaler);
+}
+
+/// loss_weight is a power of two and cancels exactly: a step of SGD is linear in the gradient, and
+/// a step of Adam does not change if gradients and eps are scaled together.  Clipping adds 1e-6 to
+/// the norm, which does not cancel.
+mp_param_group_t Update::param_group(float lr, float weight_decay) const {
+  const bool is_adam = recipe_.kind == MP_OPT_ADAM;
+  mp_param_group_t h = mp_param_group_default(recipe_.kind, is_adam ? lr : lr / loss_weight_);
+  if (is_adam) {
+    h.beta2 = recipe_.beta2;
+    h.eps *= loss_weight_;
+  }
+  h.weight_decay = weight_decay;
+  if (recipe_.warmup_steps > 0) {
+    h.lr_schedule = MP_LR_COSINE;
+    h.warmup_steps = recipe_.warmup_steps;
+    h.decay_steps = static_cast<int32_t>(std::max<int64_t>(num_steps_ - h.warmup_steps, 1));
+    h.lr_end = 0.1f * h.lr;
+  }
+  return h;
+}
+
+void Update::step(int64_t steps, const mp_comm_t &comm) {
+  // MP_LR_POLYNOMIAL would compute these rates on the device, with other last bits than those of
+  // the published results.
+  if (recipe_.warmup_steps == 0) {
+    const float remaining = 1.0f - static_cast<float>(steps) / static_cast<float>(num_steps_);
+    const mp_param_group_t group = param_group(recipe_.peak_lr * remaining, 0);
+    for (uint32_t i = 0; i < 2; ++i)
+      check(mp_optimizer_set_group(optimizer_.get(), i, &group, kStream));
+  }
+  // The gradients are equal on all ranks, but an activation gradient may overflow on one rank only.
+  mp_step_options_t options = mp_step_options_default();
+  options.comm = &comm;
+  options.max_grad_norm = recipe_.max_grad_norm * loss_weight_;
+  check(mp_scale_step(optimizer_.get(), scaler_.get(), &options, kStream));
+}
+
+std::optional<mp_scaler_state_t> Update::scaler_state_sync() const {
+  if (!scaler_) return std::nullopt;
+  mp_scaler_state_t state;
+  MP_INIT_STRUCT(&state);
+  check(mp_scaler_get_state_sync(scaler_.get(), &state, kStream));
+  return state;
+}
 
 /// One rank of a training run.
 class Run {
