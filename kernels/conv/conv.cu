@@ -33,17 +33,17 @@ PatchMap patches_of_x(const ConvProblem &problem) {
 }
 
 /// Returns the im2col operand of dgrad: one row per pixel of a stride phase of dx.  Each further
-/// tap of a phase reads an earlier pixel of dy.
+/// tap of a phase reads an earlier pixel of dy.  ConvProduct sets the offsets of a phase.
 PatchMap patches_of_dy(const ConvProblem &problem) {
   const ConvShape &s = problem.shape;
-  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
+  const StridePhases h = stride_phases(axis_h(s)), w = stride_phases(axis_w(s));
   PatchMap map{};
   map.height = s.p;
   map.width = s.q;
   map.channels = s.k;
-  map.num_rows = s.n * h.pixels * w.pixels;
-  map.grid_pixels = fast_divisor(int64_t{h.pixels} * w.pixels);
-  map.grid_w = fast_divisor(w.pixels);
+  map.num_rows = s.n * h.max_pixels * w.max_pixels;
+  map.grid_pixels = fast_divisor(int64_t{h.max_pixels} * w.max_pixels);
+  map.grid_w = fast_divisor(w.max_pixels);
   map.stride_h = map.stride_w = 1;
   map.step_h = -h.dy_step;
   map.step_w = -w.dy_step;
@@ -73,8 +73,8 @@ ConvArgs make_conv_args(const ConvProblem &problem) {
   args.group_k = group_k(s);
   args.filter_elems = int64_t{s.r} * filter_row(problem);
   args.filter = {0, filter_row(problem), group_c(s)};
-  args.axis_h = dgrad_axis(s, true);
-  args.axis_w = dgrad_axis(s, false);
+  args.phases_h = stride_phases(axis_h(s));
+  args.phases_w = stride_phases(axis_w(s));
   const VectorOperands vectors = vector_operands(problem);
   args.image_is_aligned = vectors.image && alignment_of(problem.image) == 16;
   args.other_is_aligned = vectors.other && alignment_of(problem.other) == 16;

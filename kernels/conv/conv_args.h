@@ -192,15 +192,15 @@ struct ConvArgs {
   PatchMap patches;   ///< dgrad: ConvProduct completes it per stride phase
   FilterMap filter;
   int32_t groups;
-  int32_t group_c, group_k;  ///< channels per group
-  int64_t filter_elems;      ///< elements per output channel
-  DgradAxis axis_h, axis_w;  ///< dgrad
-  TileScheduler scheduler;   ///< batch item: group; dgrad: group and stride phase
-  int64_t slice_k;           ///< k per slice; without split-k all of k
-  float *partial_sums;       ///< [slice][out.m][out.n]; NULL without split-k
-  bool image_is_aligned;     ///< every segment that is read begins 16-byte aligned
-  bool other_is_aligned;     ///< same for the filter in fprop
-  FilterSegments written;    ///< wgrad
+  int32_t group_c, group_k;         ///< channels per group
+  int64_t filter_elems;             ///< elements per output channel
+  StridePhases phases_h, phases_w;  ///< dgrad
+  TileScheduler scheduler;          ///< batch item: group; dgrad: group and stride phase
+  int64_t slice_k;                  ///< k per slice; without split-k all of k
+  float *partial_sums;              ///< [slice][out.m][out.n]; NULL without split-k
+  bool image_is_aligned;            ///< every segment that is read begins 16-byte aligned
+  bool other_is_aligned;            ///< same for the filter in fprop
+  FilterSegments written;           ///< wgrad
 };
 
 /// Position in the output of adjacent columns of a product.
@@ -259,10 +259,10 @@ class ConvProduct {
       if constexpr (!kIsDgrad) return {row, first_col + col, valid};
       const Quotient image = patches.grid_pixels.divide(static_cast<int32_t>(row));
       const Quotient line = patches.grid_w.divide(image.remainder);
-      const int32_t h = line.quotient * args_.axis_h.stride + residue_h_;
-      const int32_t w = line.remainder * args_.axis_w.stride + residue_w_;
-      const bool inside = h < args_.axis_h.extent && w < args_.axis_w.extent;
-      return {(int64_t{image.quotient} * args_.axis_h.extent + h) * args_.axis_w.extent + w,
+      const int32_t h = line.quotient * args_.phases_h.stride + residue_h_;
+      const int32_t w = line.remainder * args_.phases_w.stride + residue_w_;
+      const bool inside = h < args_.phases_h.extent && w < args_.phases_w.extent;
+      return {(int64_t{image.quotient} * args_.phases_h.extent + h) * args_.phases_w.extent + w,
               first_col + col, inside ? valid : 0};
     }
   }
@@ -273,16 +273,16 @@ class ConvProduct {
 
  private:
   MP_DEVICE void set_phase(int32_t number) {
-    residue_h_ = number / args_.axis_w.phases;
-    residue_w_ = number % args_.axis_w.phases;
-    const DgradPhase h(args_.axis_h, residue_h_), w(args_.axis_w, residue_w_);
+    residue_h_ = number / args_.phases_w.count;
+    residue_w_ = number % args_.phases_w.count;
+    const PhaseTaps h(args_.phases_h, residue_h_), w(args_.phases_w, residue_w_);
     patches.offset_h = h.offset;
     patches.offset_w = w.offset;
-    patches.segments.taps_h = h.taps;
-    patches.segments.taps_w = w.taps;
-    filter.first = h.first_tap * filter.step_h + w.first_tap * filter.step_w;
-    filter.step_h *= args_.axis_h.tap_step;
-    filter.step_w *= args_.axis_w.tap_step;
+    patches.segments.taps_h = h.count;
+    patches.segments.taps_w = w.count;
+    filter.first = h.first * filter.step_h + w.first * filter.step_w;
+    filter.step_h *= args_.phases_h.tap_step;
+    filter.step_w *= args_.phases_w.tap_step;
   }
 
   const ConvArgs &args_;

@@ -98,11 +98,21 @@ VectorOperands vector_operands(const ConvProblem &p) {
   return {lines, p.op == MP_CONV_WGRAD ? groups_of_k : filter};
 }
 
-DgradDirection dgrad_direction(int32_t extent, int32_t taps, int32_t stride, int32_t dilation) {
-  const int32_t common = std::gcd(stride, dilation);
-  const int32_t tap_step = std::min(stride / common, taps), phases = std::min(stride, extent);
-  return {phases,   (extent - 1) / stride + 1, (taps - 1) / tap_step + 1,
-          tap_step, dilation / common,         std::min(tap_step, phases)};
+StridePhases stride_phases(const ConvAxis &axis) {
+  const int32_t common = std::gcd(axis.stride, axis.dilation);
+  const int32_t tap_step = std::min(axis.stride / common, axis.taps);
+  const int32_t count = std::min(axis.stride, axis.in);
+  return {.extent = axis.in,
+          .stride = axis.stride,
+          .count = count,
+          .pad = axis.pad,
+          .dilation = axis.dilation,
+          .taps = axis.taps,
+          .tap_step = tap_step,
+          .dy_step = axis.dilation / common,
+          .max_pixels = (axis.in - 1) / axis.stride + 1,
+          .max_taps = (axis.taps - 1) / tap_step + 1,
+          .reached = std::min(tap_step, count)};
 }
 
 ProductShape product_shape(const ConvProblem &p) {
@@ -118,9 +128,10 @@ ProductShape product_shape(const ConvProblem &p) {
     case MP_CONV_DGRAD:
       break;
   }
-  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
-  return {int64_t{s.n} * h.pixels * w.pixels, group_c(s),
-          int64_t{h.taps} * w.taps * segments.padded(), int64_t{s.groups} * h.phases * w.phases};
+  const StridePhases h = stride_phases(axis_h(s)), w = stride_phases(axis_w(s));
+  return {int64_t{s.n} * h.max_pixels * w.max_pixels, group_c(s),
+          int64_t{h.max_taps} * w.max_taps * segments.padded(),
+          int64_t{s.groups} * h.count * w.count};
 }
 
 GemmProblem operands_of(const ConvProblem &p) {

@@ -107,52 +107,44 @@ struct VectorOperands {
 };
 VectorOperands vector_operands(const ConvProblem &);
 
-/// Stride phases of dgrad in one direction: every tap_step-th tap reaches a phase.
-struct DgradDirection {
-  int32_t phases;    ///< stride phases with pixels
-  int32_t pixels;    ///< per phase, at most
-  int32_t taps;      ///< per phase, at most
-  int32_t tap_step;  ///< distance between taps of a phase
-  int32_t dy_step;   ///< pixels of dy between these taps, backwards
-  int32_t reached;   ///< stride phases with taps; at most, if the extent is below the stride
+/// Height or width of a convolution.
+struct ConvAxis {
+  int32_t in, out;  ///< pixels of x and y
+  int32_t taps, pad, stride, dilation;
 };
-
-DgradDirection dgrad_direction(int32_t extent, int32_t taps, int32_t stride, int32_t dilation);
-inline DgradDirection dgrad_h(const ConvShape &s) {
-  return dgrad_direction(s.h, s.r, s.stride_h, s.dilation_h);
+inline ConvAxis axis_h(const ConvShape &s) {
+  return {s.h, s.p, s.r, s.pad_top, s.stride_h, s.dilation_h};
 }
-inline DgradDirection dgrad_w(const ConvShape &s) {
-  return dgrad_direction(s.w, s.s, s.stride_w, s.dilation_w);
+inline ConvAxis axis_w(const ConvShape &s) {
+  return {s.w, s.q, s.s, s.pad_left, s.stride_w, s.dilation_w};
 }
 
-/// One direction of dgrad, height or width, in the arguments of kernels.
-struct DgradAxis {
+/// Stride phases of dgrad along an axis.  Phase `residue` has the pixels residue, residue + stride,
+/// residue + 2 stride, ... of dx; every tap_step-th tap reaches them.
+struct StridePhases {
   int32_t extent;  ///< pixels of dx
   int32_t stride;
-  int32_t phases;  ///< stride phases with pixels
+  int32_t count;  ///< phases with pixels
   int32_t pad, dilation;
-  int32_t taps, tap_step;  ///< taps of the filter; distance between taps of a phase
+  int32_t taps, tap_step;        ///< taps of the filter; distance between taps of a phase
+  int32_t dy_step;               ///< pixels of dy between taps of a phase, backwards
+  int32_t max_pixels, max_taps;  ///< per phase
+  int32_t reached;               ///< phases with taps; at most, if the extent is below the stride
 };
+StridePhases stride_phases(const ConvAxis &);
 
-inline DgradAxis dgrad_axis(const ConvShape &s, bool height) {
-  const DgradDirection d = height ? dgrad_h(s) : dgrad_w(s);
-  return height ? DgradAxis{s.h, s.stride_h, d.phases, s.pad_top, s.dilation_h, s.r, d.tap_step}
-                : DgradAxis{s.w, s.stride_w, d.phases, s.pad_left, s.dilation_w, s.s, d.tap_step};
-}
+/// Taps that reach the pixels of a stride phase.
+struct PhaseTaps {
+  int32_t count, first;
+  int32_t offset;  ///< pixel of dy that the first pixel reads with the first tap
 
-/// Stride phase of one direction: the pixels residue, residue + stride, residue + 2 stride, ...
-struct DgradPhase {
-  int32_t taps;  ///< number of taps that reach the pixels
-  int32_t first_tap;
-  int32_t offset;  ///< pixel of dy that the first pixel reads with its first tap
-
-  MP_HD DgradPhase(const DgradAxis &axis, int32_t residue) : taps(0), first_tap(0), offset(0) {
-    for (int32_t tap = 0; tap < axis.tap_step; tap++) {
-      const int32_t reach = residue + axis.pad - tap * axis.dilation;
-      if (reach % axis.stride != 0) continue;
-      taps = (axis.taps - tap + axis.tap_step - 1) / axis.tap_step;
-      first_tap = tap;
-      offset = reach / axis.stride;
+  MP_HD PhaseTaps(const StridePhases &phases, int32_t residue) : count(0), first(0), offset(0) {
+    for (int32_t tap = 0; tap < phases.tap_step; tap++) {
+      const int32_t reach = residue + phases.pad - tap * phases.dilation;
+      if (reach % phases.stride != 0) continue;
+      count = (phases.taps - tap + phases.tap_step - 1) / phases.tap_step;
+      first = tap;
+      offset = reach / phases.stride;
       return;
     }
   }

@@ -78,16 +78,16 @@ GemmShape implicit_gemm(const ConvProblem &p) {
 /// Returns the mean k of the stride phases of dgrad that have taps, given the longest: every tap
 /// belongs to exactly one phase.
 int64_t mean_phase_k(const ConvShape &s, int64_t k) {
-  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
+  const StridePhases h = stride_phases(axis_h(s)), w = stride_phases(axis_w(s));
   const int64_t phases = int64_t{h.reached} * w.reached;
-  const int64_t all = k / (int64_t{h.taps} * w.taps) * s.r * s.s;
+  const int64_t all = k / (int64_t{h.max_taps} * w.max_taps) * s.r * s.s;
   return (all + phases - 1) / phases;
 }
 
 /// Returns the number of products of dgrad without taps.
 int64_t empty_products(const ConvShape &s) {
-  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
-  return s.groups * (int64_t{h.phases} * w.phases - int64_t{h.reached} * w.reached);
+  const StridePhases h = stride_phases(axis_h(s)), w = stride_phases(axis_w(s));
+  return s.groups * (int64_t{h.count} * w.count - int64_t{h.reached} * w.reached);
 }
 
 /// Returns the product of the kernels of a family, or a GEMM that takes as long.

@@ -226,9 +226,9 @@ class TapColumns {
 
 // ---------------------------------------------------------------------------- strided dgrad
 
-// Each stride phase (DgradPhase) is a dgrad with stride 1 and some of the taps.  All phases
-// read dy through one map, at different offsets, and store pixels of dx that are not adjacent.  A
-// phase without taps has no k-tiles: its tiles store the epilogue of zeros.
+// Each stride phase is a dgrad with stride 1 and some of the taps.  All phases read dy through one
+// map, at different offsets, and store pixels of dx that are not adjacent.  A phase without taps
+// has no k-tiles: its tiles store the epilogue of zeros.
 
 /// Placement of a stride phase, whose rows are pixels of dx.  All phases have the grid of the
 /// largest, so some rows of the others are not pixels.

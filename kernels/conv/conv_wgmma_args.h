@@ -61,8 +61,8 @@ struct ConvWgmmaArgs : WgmmaArgs {
   MP_DEVICE const TapBlocks &taps_of(int32_t) const { return taps; }
 };
 
-/// Pixels of dx with equal remainders modulo the stride, in one direction.
-struct StridePhase {
+/// A stride phase along an axis.
+struct WgmmaPhase {
   int32_t residue;
   FastDivisor across;  ///< divisor: taps, at least 1
   int32_t taps;        ///< number of taps that reach the pixels
@@ -70,23 +70,23 @@ struct StridePhase {
   int32_t offset;      ///< im2col offset of the first of them
 };
 
-/// Stride phases in order of decreasing taps, so that the longest sums begin first.
-struct StridePhases {
+/// Stride phases along an axis, in order of decreasing taps, so that the longest sums begin first.
+struct WgmmaPhases {
   int32_t count;
   int32_t extent, stride;  ///< extent of dx; stride of the convolution
-  StridePhase at[kMaxIm2colStride];
+  WgmmaPhase at[kMaxIm2colStride];
 };
 
 /// Arguments of a strided dgrad: a batch item is a row phase and a column phase.
 struct DgradWgmmaArgs : ConvWgmmaArgs {
-  StridePhases h, w;
+  WgmmaPhases h, w;
   FastDivisor phases;                    ///< divisor: number of column phases
   TensorMap d_phases[kMaxStoredPhases];  ///< dx, one map per batch item; StorePath::tma
 
-  MP_DEVICE const StridePhase &phase_h(int32_t item) const {
+  MP_DEVICE const WgmmaPhase &phase_h(int32_t item) const {
     return h.at[phases.divide(item).quotient];
   }
-  MP_DEVICE const StridePhase &phase_w(int32_t item) const {
+  MP_DEVICE const WgmmaPhase &phase_w(int32_t item) const {
     return w.at[phases.divide(item).remainder];
   }
 
@@ -94,7 +94,7 @@ struct DgradWgmmaArgs : ConvWgmmaArgs {
     return phase_h(item).taps * phase_w(item).taps * taps.padded.divisor;
   }
   MP_DEVICE TapBlocks taps_of(int32_t item) const {
-    const StridePhase &rows = phase_h(item), &columns = phase_w(item);
+    const WgmmaPhase &rows = phase_h(item), &columns = phase_w(item);
     TapBlocks own = taps;
     own.taps = rows.taps * columns.taps;
     own.across = columns.across;

@@ -38,58 +38,57 @@ void set_output(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmPlan 
 
 void set_taps_and_origins(ConvWgmmaArgs &args, const ConvProblem &problem) {
   const ConvShape &s = problem.shape;
-  const bool is_dgrad = problem.op == MP_CONV_DGRAD;
   const Im2colSpec image = im2col_spec(problem, kTapBlock);
   const int32_t channels = static_cast<int32_t>(image.extent[0]);
   TapBlocks &taps = args.taps;
   taps.taps = s.r * s.s;
   taps.channels = channels;
-  taps.padded = fast_divisor(ceil_div(channels, kTapBlock) * kTapBlock);
+  taps.padded = fast_divisor(align_up(channels, kTapBlock));
   taps.across = fast_divisor(s.s);
   taps.next = 1;
   taps.next_row = s.s;
-  taps.step_w = is_dgrad ? -s.dilation_w : s.dilation_w;
-  taps.step_h = is_dgrad ? -s.dilation_h : s.dilation_h;
-  taps.first_w = is_dgrad ? (s.s - 1) * s.dilation_w : 0;
-  taps.first_h = is_dgrad ? (s.r - 1) * s.dilation_h : 0;
-  const int32_t rows = is_dgrad ? dgrad_h(s).pixels : s.p;
-  const int32_t cols = is_dgrad ? dgrad_w(s).pixels : s.q;
-  args.origins = {fast_divisor(int64_t{rows} * cols),
-                  fast_divisor(cols),
+  taps.step_w = s.dilation_w;
+  taps.step_h = s.dilation_h;
+  int32_t rows = s.p, columns = s.q;
+  if (problem.op == MP_CONV_DGRAD) {
+    const StridePhases h = stride_phases(axis_h(s)), w = stride_phases(axis_w(s));
+    taps.next *= w.tap_step;
+    taps.next_row *= h.tap_step;
+    taps.step_w = -w.dy_step;
+    taps.step_h = -h.dy_step;
+    taps.first_w = (w.max_taps - 1) * w.dy_step;
+    taps.first_h = (h.max_taps - 1) * h.dy_step;
+    rows = h.max_pixels;
+    columns = w.max_pixels;
+  }
+  args.origins = {fast_divisor(int64_t{rows} * columns),
+                  fast_divisor(columns),
                   image.lower[0],
                   image.lower[1],
                   image.step[0],
                   image.step[1]};
 }
 
-// ---- dgrad with a stride
-
-/// Returns the phases of one direction.  `lower`: first coordinate of the image's map; `number`:
-/// index step between taps.
-StridePhases stride_phases(const DgradAxis &axis, int32_t lower, int32_t number) {
-  StridePhases all{axis.phases, axis.extent, axis.stride, {}};
-  for (int32_t residue = 0; residue < axis.phases; residue++) {
-    const DgradPhase own(axis, residue);
-    all.at[residue] = {residue, fast_divisor(max_of(own.taps, 1)), own.taps, own.first_tap * number,
-                       own.offset - lower};
+/// Returns the phases of a strided dgrad along an axis.
+/// @param lower  first coordinate of the image's map
+/// @param tap_index_step  distance between taps of the axis in the filter, in taps
+WgmmaPhases sorted_phases(const StridePhases &phases, int32_t lower, int32_t tap_index_step) {
+  WgmmaPhases all{phases.count, phases.extent, phases.stride, {}};
+  for (int32_t residue = 0; residue < phases.count; residue++) {
+    const PhaseTaps taps(phases, residue);
+    all.at[residue] = {residue, fast_divisor(max_of(taps.count, 1)), taps.count,
+                       taps.first * tap_index_step, taps.offset - lower};
   }
-  std::stable_sort(all.at, all.at + axis.phases,
-                   [](const StridePhase &a, const StridePhase &b) { return a.taps > b.taps; });
+  std::stable_sort(all.at, all.at + phases.count,
+                   [](const WgmmaPhase &a, const WgmmaPhase &b) { return a.taps > b.taps; });
   return all;
 }
 
-void set_phases(DgradWgmmaArgs &args, const ConvProblem &problem) {
-  const ConvShape &s = problem.shape;
-  const Im2colSpec image = im2col_spec(problem, kTapBlock);
-  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
-  args.h = stride_phases(dgrad_axis(s, true), image.lower[1], s.s);
-  args.w = stride_phases(dgrad_axis(s, false), image.lower[0], 1);
+void set_phases(DgradWgmmaArgs &args, const ConvShape &s) {
+  args.h = sorted_phases(stride_phases(axis_h(s)), args.origins.first_h, s.s);
+  args.w = sorted_phases(stride_phases(axis_w(s)), args.origins.first_w, 1);
   args.phases = fast_divisor(args.w.count);
   args.common_k_tiles = 0;
-  args.taps.next = w.tap_step;
-  args.taps.next_row = h.tap_step * s.s;
-  args.taps.step_w = -w.dy_step;
-  args.taps.step_h = -h.dy_step;
 }
 
 void set_phase_output(DgradWgmmaArgs &args, const ConvProblem &problem, const GemmPlan &plan) {
@@ -123,7 +122,7 @@ void launch_conv_wgmma(const ConvPlan &plan, const ConvProblem &problem, const D
   if (is_strided_dgrad(problem)) {
     DgradWgmmaArgs args{};
     set_product(plan, problem, device, args);
-    set_phases(args, problem);
+    set_phases(args, problem.shape);
     if (is_split)
       set_wgmma_slices(problem.out, partial_sums, &args);
     else

@@ -9,39 +9,30 @@ namespace mp {
 
 namespace {
 
-/// Filter origins and reach in one direction, height or width.
-struct Direction {
+/// Filter origins along an axis, and the distance from the first tap to the last.
+struct FilterReach {
   int32_t extent;                  ///< pixels of the image
-  int32_t origins, first, stride;  ///< filter origins: number, first, step
-  int32_t reach;                   ///< distance between the first and last tap
+  int32_t origins, first, stride;  ///< number of origins, the first, and their distance
+  int32_t reach;
 
   int32_t upper() const { return first + (origins - 1) * stride - (extent - 1); }
 };
 
-/// Returns the direction of dgrad.  dx[stride i + residue] reads dy[i + offset] with the first tap
-/// of its phase and dy_step pixels earlier with each further tap, so the last tap of some phase has
-/// the lowest origin.
-Direction dgrad_reach(const ConvShape &s, bool height) {
-  const DgradDirection d = height ? dgrad_h(s) : dgrad_w(s);
-  const DgradAxis axis = dgrad_axis(s, height);
+FilterReach filter_reach(mp_conv_op_t op, const ConvAxis &axis) {
+  if (op != MP_CONV_DGRAD)
+    return {axis.in, axis.out, -axis.pad, axis.stride, (axis.taps - 1) * axis.dilation};
+  // dx[stride i + residue] reads dy[i + offset] with the first tap of its phase and dy_step pixels
+  // earlier with each further tap, so the last tap of some phase has the lowest origin.
+  const StridePhases phases = stride_phases(axis);
   int32_t first = INT32_MAX, last = INT32_MIN;
-  for (int32_t residue = 0; residue < d.phases; residue++) {
-    const DgradPhase own(axis, residue);
-    if (own.taps == 0) continue;
-    first = std::min(first, own.offset - (own.taps - 1) * d.dy_step);
-    last = std::max(last, own.offset);
+  for (int32_t residue = 0; residue < phases.count; residue++) {
+    const PhaseTaps taps(phases, residue);
+    if (taps.count == 0) continue;
+    first = std::min(first, taps.offset - (taps.count - 1) * phases.dy_step);
+    last = std::max(last, taps.offset);
   }
   if (first > last) first = last = 0;  // no tap reaches a pixel of dx
-  return {height ? s.p : s.q, d.pixels, first, 1, last - first};
-}
-
-Direction direction(const ConvProblem &p, bool height) {
-  const ConvShape &s = p.shape;
-  if (p.op == MP_CONV_DGRAD) return dgrad_reach(s, height);
-  const int32_t in = height ? s.h : s.w, out = height ? s.p : s.q;
-  const int32_t pad = height ? s.pad_top : s.pad_left;
-  const int32_t reach = height ? (s.r - 1) * s.dilation_h : (s.s - 1) * s.dilation_w;
-  return {in, out, -pad, height ? s.stride_h : s.stride_w, reach};
+  return {axis.out, phases.max_pixels, first, 1, last - first};
 }
 
 }  // namespace
@@ -52,7 +43,8 @@ const char *why_no_im2col(const ConvProblem &p) {
   if (s.groups != 1) return "requires groups = 1";
   if (s.c % 8 != 0 || s.k % 8 != 0) return "requires c and k to be multiples of 8";
   if (std::max(s.stride_h, s.stride_w) > kMaxIm2colStride) return "requires strides of at most 8";
-  if (std::max(direction(p, true).reach, direction(p, false).reach) > kMaxIm2colOffset)
+  const FilterReach h = filter_reach(p.op, axis_h(s)), w = filter_reach(p.op, axis_w(s));
+  if (std::max(h.reach, w.reach) > kMaxIm2colOffset)
     return "requires taps at most 255 pixels apart";
   return why_no_tensor_layout(im2col_spec(p, kTapBlock));
 }
@@ -62,30 +54,31 @@ GemmProblem im2col_gemm(const ConvProblem &p) {
   const bool is_wgrad = p.op == MP_CONV_WGRAD;
   const int32_t channels = p.op == MP_CONV_DGRAD ? s.k : s.c;
   const int64_t blocks = (channels + kTapBlock - 1) / kTapBlock;
-  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
+  const StridePhases h = stride_phases(axis_h(s)), w = stride_phases(axis_w(s));
   const bool is_dgrad = p.op == MP_CONV_DGRAD;
   const int64_t taps =
-      (is_dgrad ? int64_t{h.taps} * w.taps : int64_t{s.r} * s.s) * blocks * kTapBlock;
+      (is_dgrad ? int64_t{h.max_taps} * w.max_taps : int64_t{s.r} * s.s) * blocks * kTapBlock;
   GemmProblem gemm = operands_of(p);
   gemm.k = is_wgrad ? int64_t{s.n} * s.p * s.q : taps;
   if (is_wgrad) gemm.out.n = taps;
   if (is_dgrad) {
-    gemm.out.m = int64_t{s.n} * h.pixels * w.pixels;
-    gemm.out.batch_count = int64_t{h.phases} * w.phases;
+    gemm.out.m = int64_t{s.n} * h.max_pixels * w.max_pixels;
+    gemm.out.batch_count = int64_t{h.count} * w.count;
   }
   gemm.a = gemm.b = {nullptr, nullptr, kTapBlock, 0};
   return gemm;
 }
 
 Im2colSpec im2col_spec(const ConvProblem &p, int32_t pixels) {
-  const Direction w = direction(p, false), h = direction(p, true);
-  const int64_t channels = p.op == MP_CONV_DGRAD ? p.shape.k : p.shape.c;
+  const ConvShape &s = p.shape;
+  const FilterReach h = filter_reach(p.op, axis_h(s)), w = filter_reach(p.op, axis_w(s));
+  const int64_t channels = p.op == MP_CONV_DGRAD ? s.k : s.c;
   const bool is_dense = p.row_stride == 0;
   const int64_t pixel = is_dense ? channels : p.pixel_stride;
   const int64_t row = is_dense ? channels * w.extent : p.row_stride;
   return {.base = p.image,
           .dtype = p.dtype,
-          .extent = {channels, w.extent, h.extent, p.shape.n},
+          .extent = {channels, w.extent, h.extent, s.n},
           .stride = {pixel, row, row * h.extent},
           .lower = {w.first, h.first},
           .upper = {w.upper(), h.upper()},
@@ -103,6 +96,7 @@ TensorMapSpec filter_spec(const ConvShape &s, const void *filter, mp_dtype_t dty
 }
 
 Im2colSpec phase_spec(const Output &out, const ConvShape &s, int32_t residue_h, int32_t residue_w) {
+  const StridePhases h = stride_phases(axis_h(s)), w = stride_phases(axis_w(s));
   const auto *const dx = static_cast<const std::byte *>(out.d.base);
   const int64_t row = int64_t{s.w} * s.c;
   const int64_t first = (residue_h * row + int64_t{residue_w} * s.c) * float_type(out.dtype).bytes;
@@ -114,7 +108,7 @@ Im2colSpec phase_spec(const Output &out, const ConvShape &s, int32_t residue_h, 
           .stride = {int64_t{s.stride_w} * s.c, s.stride_h * row, s.h * row},
           .lower = {0, 0},
           // The grid of the largest phase.
-          .upper = {dgrad_w(s).pixels - width, dgrad_h(s).pixels - height},
+          .upper = {w.max_pixels - width, h.max_pixels - height},
           .step = {1, 1},
           .channels = kTapBlock,
           .pixels = kSubtileRows,
@@ -123,15 +117,15 @@ Im2colSpec phase_spec(const Output &out, const ConvShape &s, int32_t residue_h, 
 
 Im2colSpec phase_source_spec(const Output &out, const ConvShape &s) {
   const Operand matrix = wgmma_source_operand(out);
-  const auto upper = [](const DgradDirection &d, int32_t extent, int32_t stride) {
-    return (d.pixels - 1) * stride - (extent - 1);
+  const auto upper = [](const ConvAxis &axis) {
+    return (stride_phases(axis).max_pixels - 1) * axis.stride - (axis.in - 1);
   };
   return {.base = matrix.base,
           .dtype = out.dtype,
           .extent = {s.c, s.w, s.h, s.n},
           .stride = {matrix.ld, matrix.ld * s.w, matrix.ld * s.w * s.h},
           .lower = {0, 0},
-          .upper = {upper(dgrad_w(s), s.w, s.stride_w), upper(dgrad_h(s), s.h, s.stride_h)},
+          .upper = {upper(axis_w(s)), upper(axis_h(s))},
           .step = {s.stride_w, s.stride_h},
           .channels = kTapBlock,
           .pixels = kSubtileRows,
@@ -152,7 +146,8 @@ StorePath strided_dgrad_store(const ConvProblem &p) {
   } else if (source != EpilogueSource::none) {
     return StorePath::staged;
   }
-  const int32_t rows = dgrad_h(p.shape).phases, columns = dgrad_w(p.shape).phases;
+  const int32_t rows = stride_phases(axis_h(p.shape)).count;
+  const int32_t columns = stride_phases(axis_w(p.shape)).count;
   if (rows * columns > kMaxStoredPhases) return StorePath::staged;
   for (int32_t i = 0; i < rows * columns; i++)
     if (why_no_tensor_layout(phase_spec(p.out, p.shape, i / columns, i % columns)) != nullptr)

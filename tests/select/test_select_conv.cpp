@@ -391,7 +391,7 @@ TEST_CASE("conv selection: phases of a strided dgrad partition taps and pixels")
       for (int32_t stride = 1; stride < 6; stride++) {
         for (int32_t dilation = 1; dilation < 5; dilation++) {
           CAPTURE(extent, taps, stride, dilation);
-          const mp::DgradDirection d = mp::dgrad_direction(extent, taps, stride, dilation);
+          const mp::StridePhases got = mp::stride_phases({extent, 0, taps, 0, stride, dilation});
           // Count from the definition.
           int32_t most_pixels = 0, most_taps = 0, phases = 0, reached = 0;
           for (int32_t residue = 0; residue < stride; residue++) {
@@ -403,13 +403,13 @@ TEST_CASE("conv selection: phases of a strided dgrad partition taps and pixels")
             most_pixels = std::max(most_pixels, pixels);
             most_taps = std::max(most_taps, reach);
           }
-          CHECK(d.phases == phases);
-          CHECK(d.pixels == most_pixels);
-          CHECK(d.taps >= most_taps);
-          CHECK(d.reached >= reached);
-          if (extent >= stride) CHECK(d.reached == reached);
-          if (d.tap_step < taps) CHECK(d.tap_step * dilation % stride == 0);
-          if (d.tap_step < taps) CHECK(d.dy_step == d.tap_step * dilation / stride);
+          CHECK(got.count == phases);
+          CHECK(got.max_pixels == most_pixels);
+          CHECK(got.max_taps >= most_taps);
+          CHECK(got.reached >= reached);
+          if (extent >= stride) CHECK(got.reached == reached);
+          if (got.tap_step < taps) CHECK(got.tap_step * dilation % stride == 0);
+          if (got.tap_step < taps) CHECK(got.dy_step == got.tap_step * dilation / stride);
         }
       }
     }
