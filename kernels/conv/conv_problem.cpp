@@ -1,12 +1,15 @@
-// Conversions from a descriptor to a problem, and from a problem to a product of matrices.
+// Conversions from a descriptor to a problem, and from a problem to the products of matrices that
+// its kernels compute.
 #include "kernels/conv/conv_problem.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/cache.h"
+#include "base/dtypes.h"
 #include "base/workspace_layout.h"
 #include "kernels/gemm/select.h"
+#include "kernels/simt/tensor_map.h"
 
 namespace mp {
 
@@ -115,9 +118,11 @@ StridePhases stride_phases(const ConvAxis &axis) {
           .reached = std::min(tap_step, count)};
 }
 
-ProductShape product_shape(const ConvProblem &p) {
+namespace {
+
+/// Returns the product over taps and channels in `segments`.
+ProductShape product_over(const ConvProblem &p, const SegmentShape &segments) {
   const ConvShape &s = p.shape;
-  const SegmentShape segments = segment_shape(p);
   const int64_t taps = int64_t{segments.taps_h} * segments.taps_w * segments.padded();
   const int64_t outputs = int64_t{s.n} * s.p * s.q;
   switch (p.op) {
@@ -132,6 +137,12 @@ ProductShape product_shape(const ConvProblem &p) {
   return {int64_t{s.n} * h.max_pixels * w.max_pixels, group_c(s),
           int64_t{h.max_taps} * w.max_taps * segments.padded(),
           int64_t{s.groups} * h.count * w.count};
+}
+
+}  // namespace
+
+ProductShape product_shape(const ConvProblem &p) {
+  return product_over(p, segment_shape(p));
 }
 
 GemmProblem operands_of(const ConvProblem &p) {
@@ -159,6 +170,124 @@ GemmProblem pointwise_gemm(const ConvProblem &p) {
   gemm.a = p.op == MP_CONV_WGRAD ? other : image;
   gemm.b = p.op == MP_CONV_WGRAD ? image : other;
   return gemm;
+}
+
+// ---------------------------------------------------------------------------- im2col
+
+namespace {
+
+/// Filter origins along an axis, and the distance from the first tap to the last.
+struct FilterReach {
+  int32_t extent;                  ///< pixels of the image
+  int32_t origins, first, stride;  ///< number of origins, the first, and their distance
+  int32_t reach;
+
+  int32_t upper() const { return first + (origins - 1) * stride - (extent - 1); }
+};
+
+FilterReach filter_reach(mp_conv_op_t op, const ConvAxis &axis) {
+  if (op != MP_CONV_DGRAD)
+    return {axis.in, axis.out, -axis.pad, axis.stride, (axis.taps - 1) * axis.dilation};
+  // dx[stride i + residue] reads dy[i + offset] with the first tap of its phase and dy_step pixels
+  // earlier with each further tap, so the last tap of some phase has the lowest origin.
+  const StridePhases phases = stride_phases(axis);
+  int32_t first = INT32_MAX, last = INT32_MIN;
+  for (int32_t residue = 0; residue < phases.count; residue++) {
+    const PhaseTaps taps(phases, residue);
+    if (taps.count == 0) continue;
+    first = std::min(first, taps.offset - (taps.count - 1) * phases.dy_step);
+    last = std::max(last, taps.offset);
+  }
+  if (first > last) first = last = 0;  // no tap reaches a pixel of dx
+  return {axis.out, phases.max_pixels, first, 1, last - first};
+}
+
+}  // namespace
+
+const char *why_no_im2col(const ConvProblem &p) {
+  const ConvShape &s = p.shape;
+  if (!is_half(p.dtype)) return MP_REQUIRES_HALF_TYPE;
+  if (s.groups != 1) return "requires groups = 1";
+  if (s.c % 8 != 0 || s.k % 8 != 0) return "requires c and k to be multiples of 8";
+  if (std::max(s.stride_h, s.stride_w) > kMaxIm2colStride) return "requires strides of at most 8";
+  const FilterReach h = filter_reach(p.op, axis_h(s)), w = filter_reach(p.op, axis_w(s));
+  if (std::max(h.reach, w.reach) > kMaxIm2colOffset)
+    return "requires taps at most 255 pixels apart";
+  return why_no_tensor_layout(im2col_spec(p, kTapBlock));
+}
+
+GemmProblem im2col_gemm(const ConvProblem &p) {
+  const ConvShape &s = p.shape;
+  const int32_t channels = p.op == MP_CONV_DGRAD ? s.k : s.c;
+  const ProductShape product = product_over(p, {s.r, s.s, align_up(channels, kTapBlock)});
+  GemmProblem gemm = operands_of(p);
+  gemm.out.m = product.m;
+  gemm.out.n = product.n;
+  gemm.out.batch_count = product.count;
+  gemm.k = product.k;
+  gemm.a = gemm.b = {nullptr, nullptr, kTapBlock, 0};
+  return gemm;
+}
+
+Im2colSpec im2col_spec(const ConvProblem &p, int32_t pixels) {
+  const ConvShape &s = p.shape;
+  const FilterReach h = filter_reach(p.op, axis_h(s)), w = filter_reach(p.op, axis_w(s));
+  const int64_t channels = p.op == MP_CONV_DGRAD ? s.k : s.c;
+  const bool is_dense = p.row_stride == 0;
+  const int64_t pixel = is_dense ? channels : p.pixel_stride;
+  const int64_t row = is_dense ? channels * w.extent : p.row_stride;
+  return {.base = p.image,
+          .dtype = p.dtype,
+          .extent = {channels, w.extent, h.extent, s.n},
+          .stride = {pixel, row, row * h.extent},
+          .lower = {w.first, h.first},
+          .upper = {w.upper(), h.upper()},
+          .step = {w.stride, h.stride},
+          .channels = kTapBlock,
+          .pixels = pixels,
+          .swizzle_128 = true};
+}
+
+TensorMapSpec filter_spec(const ConvShape &s, const void *filter, mp_dtype_t dtype, int box_rows) {
+  const int64_t taps = int64_t{s.r} * s.s;
+  return wgmma_matrix_spec({filter, nullptr, taps * s.c, s.c}, dtype, s.k, s.c, taps, box_rows);
+}
+
+Im2colSpec phase_spec(const Output &out, const ConvShape &s, int32_t residue_h, int32_t residue_w) {
+  const StridePhases h = stride_phases(axis_h(s)), w = stride_phases(axis_w(s));
+  const auto *const dx = static_cast<const std::byte *>(out.d.base);
+  const int64_t row = int64_t{s.w} * s.c;
+  const int64_t first = (residue_h * row + int64_t{residue_w} * s.c) * float_type(out.dtype).bytes;
+  const int32_t width = (s.w - residue_w - 1) / s.stride_w + 1;
+  const int32_t height = (s.h - residue_h - 1) / s.stride_h + 1;
+  return {.base = dx != nullptr ? dx + first : nullptr,
+          .dtype = out.dtype,
+          .extent = {s.c, width, height, s.n},
+          .stride = {int64_t{s.stride_w} * s.c, s.stride_h * row, s.h * row},
+          .lower = {0, 0},
+          // The grid of the largest phase.
+          .upper = {w.max_pixels - width, h.max_pixels - height},
+          .step = {1, 1},
+          .channels = kTapBlock,
+          .pixels = kSubtileRows,
+          .swizzle_128 = true};
+}
+
+Im2colSpec phase_source_spec(const Output &out, const ConvShape &s) {
+  const Operand matrix = wgmma_source_operand(out);
+  const auto upper = [](const ConvAxis &axis) {
+    return (stride_phases(axis).max_pixels - 1) * axis.stride - (axis.in - 1);
+  };
+  return {.base = matrix.base,
+          .dtype = out.dtype,
+          .extent = {s.c, s.w, s.h, s.n},
+          .stride = {matrix.ld, matrix.ld * s.w, matrix.ld * s.w * s.h},
+          .lower = {0, 0},
+          .upper = {upper(axis_w(s)), upper(axis_h(s))},
+          .step = {s.stride_w, s.stride_h},
+          .channels = kTapBlock,
+          .pixels = kSubtileRows,
+          .swizzle_128 = true};
 }
 
 }  // namespace mp

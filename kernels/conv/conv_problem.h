@@ -11,6 +11,9 @@
 
 namespace mp {
 
+struct Im2colSpec;
+struct TensorMapSpec;
+
 /// Shape of a convolution, with the names of mpcore/conv.h.  p, q > 0.
 struct ConvShape {
   int32_t n, h, w, c;
@@ -173,5 +176,35 @@ GemmProblem operands_of(const ConvProblem &);
 /// matrices.
 bool is_pointwise(const ConvShape &);
 GemmProblem pointwise_gemm(const ConvProblem &);
+
+// ---------------------------------------------------------------------------- im2col
+//
+// TMA reads the pixels of one tap at a time, 64 channels of each.  In the direction of taps and
+// channels the product therefore consists of whole blocks of 64 per tap.  Past the last channel of
+// a tap both operands are zero, or the output lacks the column.
+
+constexpr int32_t kTapBlock = 64;
+constexpr int32_t kMaxIm2colStride = 8;
+
+/// Stride phases with tensor maps of dx.  The maps are arguments of the kernel, at most 4 KiB.
+constexpr int32_t kMaxStoredPhases = 16;
+
+/// NULL if im2col TMA can read the image, else the reason.
+const char *why_no_im2col(const ConvProblem &);
+
+/// Returns the product as a GEMM without operands.  A strided dgrad is a batch of its stride
+/// phases, each as large as the largest.
+GemmProblem im2col_gemm(const ConvProblem &);
+
+/// Returns the im2col map of the image: x, or dy in dgrad.  The filter has one origin per pixel of
+/// y, or of a stride phase of dx; all phases share these origins and begin at different taps.
+Im2colSpec im2col_spec(const ConvProblem &, int32_t pixels);
+
+/// A filter: a matrix per tap, whose rows are output channels.
+TensorMapSpec filter_spec(const ConvShape &, const void *filter, mp_dtype_t, int box_rows);
+/// Strided dgrad: the pixels of dx in one phase, a subtile at a time.
+Im2colSpec phase_spec(const Output &, const ConvShape &, int32_t residue_h, int32_t residue_w);
+/// Strided dgrad: C or aux, a subtile of one phase at a time.
+Im2colSpec phase_source_spec(const Output &, const ConvShape &);
 
 }  // namespace mp

@@ -19,6 +19,7 @@
 #include "kernels/gemm/plan_text.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
+#include "kernels/simt/tensor_map.h"
 
 namespace mp {
 
@@ -98,6 +99,38 @@ GemmShape gemm_of(const ConvProblem &p, ConvFamily family) {
   if (is_im2col) gemm.a.alignment = gemm.b.alignment = is_aligned(p) ? 16 : 1;
   if (p.op == MP_CONV_DGRAD) gemm.k = mean_phase_k(p.shape, gemm.k);
   return gemm;
+}
+
+/// Strided dgrad: 16-bit dx is stored by stride phases.  The epilogue may read one source.
+StorePath strided_dgrad_store(const ConvProblem &p) {
+  const OutputShape out = shape_of(p.out);
+  const EpilogueSource source = epilogue_source(out);
+  if (out.dtype == MP_FP32 || out.d.alignment < 16) return StorePath::staged;
+  if (source == EpilogueSource::c || source == EpilogueSource::aux_read) {
+    const MatrixLayout &source_layout = source == EpilogueSource::c ? out.c : out.epilogue.aux;
+    if (source_layout.alignment < 16 ||
+        why_no_tensor_layout(phase_source_spec(p.out, p.shape)) != nullptr)
+      return StorePath::staged;
+  } else if (source != EpilogueSource::none) {
+    return StorePath::staged;
+  }
+  const int32_t rows = stride_phases(axis_h(p.shape)).count;
+  const int32_t columns = stride_phases(axis_w(p.shape)).count;
+  if (rows * columns > kMaxStoredPhases) return StorePath::staged;
+  for (int32_t i = 0; i < rows * columns; i++)
+    if (why_no_tensor_layout(phase_spec(p.out, p.shape, i / columns, i % columns)) != nullptr)
+      return StorePath::staged;
+  return StorePath::tma;
+}
+
+/// Returns the store path of an im2col kernel without a split, for a problem that satisfies
+/// why_no_im2col.
+StorePath im2col_store(const ConvProblem &p) {
+  if (is_strided_dgrad(p)) return strided_dgrad_store(p);
+  const OutputShape out = shape_of(im2col_gemm(p).out);
+  // TMA stores a filter by taps; no map describes C by taps.
+  if (p.op == MP_CONV_WGRAD && out.reads_c) return store_path_with(out, false);
+  return wgmma_store_path(out);
 }
 
 /// Returns the properties that a GEMM lacks: pixels occur in several patches, but in memory once.
