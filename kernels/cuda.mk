@@ -23,8 +23,8 @@ UP_TO_SM80 := attention/attention_backward attention/attention_forward attention
   layers/softmax_xent simt/cuda/sort step/list_passes step/optimizer tensors/elementwise
 # Only launches kernels of other files, so one architecture is enough; with MP_WITHOUT_KERNELS a
 # kernel is an error.
-WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm rnn/backward_data \
-  rnn/backward_weights rnn/forward simt/cuda/tensor_map
+WITHOUT_KERNELS := backend conv/conv gemm/gemm rnn/backward_data rnn/backward_weights rnn/forward \
+  simt/cuda/tensor_map
 # Some of their kernels use instructions of sm_90a.
 WITH_SM90A := gemm/gemm_grouped gemm/wgmma_launch simt/cuda/device
 # These kernels run on no other architecture.

@@ -318,9 +318,6 @@ void launch_store_windows(const Device &, const ConvProblem &, const PaddedImage
                           const ConvProblem &padded, mp_stream_t);
 void launch_conv_wmma(const ConvPlan &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
-/// `partial_sums`: see ConvArgs.
-void launch_conv_wgmma(const ConvPlan &, const ConvProblem &, const Device &,
-                       const ColumnPartials &, float *partial_sums, mp_stream_t);
 void launch_conv_simt(const ConvPlan &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
 

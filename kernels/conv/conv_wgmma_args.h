@@ -1,9 +1,7 @@
-// Arguments of the wgmma convolution kernels, in a separate header so that conv_wgmma_launch.cu
-// does not compile the kernels.
+// Arguments of the wgmma convolution kernels, which conv.cu fills without compiling the kernels.
 #pragma once
 
 #include "kernels/conv/conv_args.h"
-#include "kernels/conv/conv_plan.h"
 #include "kernels/gemm/wgmma_args.h"
 
 namespace mp::MP_TARGET {
