@@ -84,9 +84,10 @@ class OriginIterator {
   int32_t row_w_, image_h_;  ///< extents of the grid of origins, in pixels of the image
 };
 
-/// Operands of fprop and dgrad: a stage holds 64 channels of one tap for kM filter origins.
+/// Operands of fprop and dgrad, patches and filter: a stage holds 64 channels of one tap for kM
+/// filter origins.
 template <class Tile, class Args_ = ConvWgmmaArgs>
-struct FpropOperands {
+struct PatchFilterOperands {
   using Args = Args_;
   /// Two for small tiles, because one thread takes longer to issue the loads of a stage than the
   /// products of the stage take; see WgradOperands.
@@ -281,14 +282,14 @@ template <class Tile>
 MP_KERNEL(Tile::kThreads, 1)
 conv_wgmma(MP_PARAM(ConvWgmmaArgs) args) {
   if constexpr (wgmma_supported<Tile::kSmemBytes>())
-    wgmma_block<FpropOperands<Tile>, DensePlacement, Tile>(args);
+    wgmma_block<PatchFilterOperands<Tile>, DensePlacement, Tile>(args);
 }
 
 template <class Tile>
 MP_KERNEL(Tile::kThreads, 1)
 dgrad_wgmma(MP_PARAM(DgradWgmmaArgs) args) {
   if constexpr (wgmma_supported<Tile::kSmemBytes>())
-    wgmma_block<FpropOperands<Tile, DgradWgmmaArgs>, StridePhasePlacement, Tile>(args);
+    wgmma_block<PatchFilterOperands<Tile, DgradWgmmaArgs>, StridePhasePlacement, Tile>(args);
 }
 
 template <class Tile>
