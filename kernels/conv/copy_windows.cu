@@ -135,8 +135,8 @@ struct StoreWindowsArgs {
   int32_t group, pixel;        ///< sums per group of filter rows, and per tap of it
 };
 
-/// Returns the place of an element of dfilter in the sums of its output channel.
-MP_DEVICE int32_t place_in_sums(const StoreWindowsArgs &args, int32_t elem) {
+/// Returns the index of an element of dfilter in the sums of its output channel.
+MP_DEVICE int32_t index_in_sums(const StoreWindowsArgs &args, int32_t elem) {
   const Quotient row = args.of_row.divide(elem), tap = args.of_tap.divide(row.remainder);
   const Quotient group = args.of_group.divide(row.quotient);
   return group.quotient * args.group + tap.quotient * args.pixel +
@@ -157,7 +157,7 @@ store_windows(MP_PARAM(StoreWindowsArgs) args) {
     float sum[kQuad] = {};
     MP_UNROLL
     for (int i = 0; i < kQuad; i++)
-      if (i < valid) sum[i] = sums[place_in_sums(args, col + i)];
+      if (i < valid) sum[i] = sums[index_in_sums(args, col + i)];
     writer.write(at.quotient, col, sum, valid);
   }
   writer.finish();
