@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "conv_case.h"
+#include "conv_cases.h"
 #include "oracle_conv.h"
 #include "tests/support/output_run.h"
 
