@@ -193,15 +193,11 @@ class Rnn {
     }
     result_.dx = dy;
     if (!c_.has(MP_RNN_FLAG_ACCUMULATE)) return;
-    for (size_t i = 0; i < result_.dw.size(); ++i) {
-      const auto add = [](Values &to, const Values &from) {
-        for (size_t j = 0; j < to.size(); ++j) to[j] += from[j];
-      };
-      add(result_.dw[i].w_ih, data_.dw[i].w_ih);
-      add(result_.dw[i].w_hh, data_.dw[i].w_hh);
-      add(result_.dw[i].b_ih, data_.dw[i].b_ih);
-      add(result_.dw[i].b_hh, data_.dw[i].b_hh);
-    }
+    for (size_t i = 0; i < result_.dw.size(); ++i)
+      for (const RnnPart &part : kRnnParts) {
+        Values &sum = result_.dw[i].*part.values;
+        for (size_t j = 0; j < sum.size(); ++j) sum[j] += (data_.dw[i].*part.values)[j];
+      }
   }
 
   void backward_sequence(int64_t layer, int64_t d, int64_t n, const Values &dy, Values &dx) {

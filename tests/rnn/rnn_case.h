@@ -50,7 +50,7 @@ struct RnnCase {
   int32_t length(int64_t n) const {
     return lengths.empty() ? desc.timesteps : lengths[static_cast<size_t>(n)];
   }
-  /// False for weights of the first layer if its input is added to the gates.
+  /// False for W_ih of the first layer if its input is added to the gates.
   bool has_w_ih(size_t weights) const {
     return !has(MP_RNN_FLAG_SKIP_INPUT) || static_cast<int64_t>(weights) >= directions();
   }
@@ -67,10 +67,12 @@ struct RnnCase {
   }
 };
 
+/// Returns a network whose weights have FP32 gradients.
 inline RnnCase make_rnn(mp_rnn_cell_t cell, int32_t batch, int32_t timesteps, int32_t input,
                         int32_t hidden, mp_dtype_t dtype, uint32_t flags = 0, int32_t layers = 1) {
   RnnCase c;
   c.desc = mp_rnn_desc_default(cell, batch, timesteps, input, hidden, dtype);
+  c.desc.dtype_dw = MP_FP32;
   c.desc.flags = flags;
   c.desc.layers = layers;
   return c;
@@ -80,6 +82,18 @@ inline RnnCase make_rnn(mp_rnn_cell_t cell, int32_t batch, int32_t timesteps, in
 struct RnnWeights {
   Values w_ih, w_hh, b_ih, b_hh;
 };
+
+/// A tensor of RnnWeights.
+struct RnnPart {
+  const char *name;
+  Values RnnWeights::*values;
+
+  bool is_bias() const { return *name == 'b'; }
+};
+inline constexpr RnnPart kRnnParts[] = {{"w_ih", &RnnWeights::w_ih},
+                                        {"w_hh", &RnnWeights::w_hh},
+                                        {"b_ih", &RnnWeights::b_ih},
+                                        {"b_hh", &RnnWeights::b_hh}};
 
 /// Inputs of a network.  Rows of x and dy past the end of a sequence are NaN: they must not be
 /// read.
@@ -105,14 +119,13 @@ inline bool equal(const Values &a, const Values &b) {
 /// Calls visit(name, output of a, output of b) for all gradients of weights that a case has.
 template <class Visit>
 void each_weight_gradient(const RnnCase &c, const RnnResult &a, const RnnResult &b, Visit visit) {
-  for (size_t i = 0; i < a.dw.size(); ++i) {
-    CAPTURE(i);
-    if (c.has_w_ih(i)) visit("w_ih", a.dw[i].w_ih, b.dw[i].w_ih);
-    visit("w_hh", a.dw[i].w_hh, b.dw[i].w_hh);
-    if (c.has(MP_RNN_FLAG_NO_BIAS)) continue;
-    visit("b_ih", a.dw[i].b_ih, b.dw[i].b_ih);
-    visit("b_hh", a.dw[i].b_hh, b.dw[i].b_hh);
-  }
+  for (size_t i = 0; i < a.dw.size(); ++i)
+    for (const RnnPart &part : kRnnParts) {
+      CAPTURE(i);
+      if (part.values == &RnnWeights::w_ih && !c.has_w_ih(i)) continue;
+      if (part.is_bias() && c.has(MP_RNN_FLAG_NO_BIAS)) continue;
+      visit(part.name, a.dw[i].*part.values, b.dw[i].*part.values);
+    }
 }
 
 /// The same for all outputs.

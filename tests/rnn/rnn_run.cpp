@@ -110,29 +110,22 @@ RnnRun::RnnRun(const RnnCase &c, const RnnData &data)
       amax_(std::vector<float>{0.0f}) {
   x_.upload(data.x);
   dy_.upload(data.dy);
-  const bool accumulates = c.has(MP_RNN_FLAG_ACCUMULATE);
   for (size_t i = 0; i < data.weights.size(); ++i) {
-    const RnnWeights &w = data.weights[i];
-    weights_.emplace_back(new Weights{
-        DeviceArray(desc.dtype, w.w_ih, c.offset), DeviceArray(desc.dtype, w.w_hh, c.offset),
-        DeviceArray(MP_FP32, w.b_ih, c.offset), DeviceArray(MP_FP32, w.b_hh, c.offset)});
-    const auto gradient = [&](mp_dtype_t dtype, const Values &like, const Values *before) {
-      if (before != nullptr) return DeviceArray(dtype, *before, c.offset);
-      return DeviceArray(dtype, static_cast<int64_t>(like.size()), c.offset, kCanary);
-    };
-    const RnnWeights *const before = accumulates ? &data.dw[i] : nullptr;
-    grads_.emplace_back(
-        new Weights{gradient(desc.dtype_dw, w.w_ih, accumulates ? &before->w_ih : nullptr),
-                    gradient(desc.dtype_dw, w.w_hh, accumulates ? &before->w_hh : nullptr),
-                    gradient(MP_FP32, w.b_ih, accumulates ? &before->b_ih : nullptr),
-                    gradient(MP_FP32, w.b_hh, accumulates ? &before->b_hh : nullptr)});
-    const auto floats = [](const DeviceArray &array) { return static_cast<float *>(array.data()); };
-    weight_pointers_.push_back({sizeof(mp_rnn_weights_t), 0, weights_[i]->w_ih.data(),
-                                weights_[i]->w_hh.data(), floats(weights_[i]->b_ih),
-                                floats(weights_[i]->b_hh)});
-    grad_pointers_.push_back({sizeof(mp_rnn_weight_grads_t), 0, grads_[i]->w_ih.data(),
-                              grads_[i]->w_hh.data(), floats(grads_[i]->b_ih),
-                              floats(grads_[i]->b_hh)});
+    for (const RnnPart &part : kRnnParts) {
+      const Values &values = data.weights[i].*part.values;
+      weights_.emplace_back(part.is_bias() ? MP_FP32 : desc.dtype, values, c.offset);
+      const mp_dtype_t dtype_dw = part.is_bias() ? MP_FP32 : desc.dtype_dw;
+      if (c.has(MP_RNN_FLAG_ACCUMULATE))
+        grads_.emplace_back(dtype_dw, data.dw[i].*part.values, c.offset);
+      else
+        grads_.emplace_back(dtype_dw, static_cast<int64_t>(values.size()), c.offset, kCanary);
+    }
+    const auto w = [&](size_t part) { return weights_[i * std::size(kRnnParts) + part].data(); };
+    const auto g = [&](size_t part) { return grads_[i * std::size(kRnnParts) + part].data(); };
+    weight_pointers_.push_back({sizeof(mp_rnn_weights_t), 0, w(0), w(1), static_cast<float *>(w(2)),
+                                static_cast<float *>(w(3))});
+    grad_pointers_.push_back({sizeof(mp_rnn_weight_grads_t), 0, g(0), g(1),
+                              static_cast<float *>(g(2)), static_cast<float *>(g(3))});
   }
   desc.x_step = x_.step();
   desc.x_row = x_.row();
@@ -208,21 +201,19 @@ RnnResult RnnRun::result() const {
               {},
               found_inf_.download()[0],
               amax_.download()[0]};
-  for (const auto &g : grads_)
-    r.dw.push_back(
-        {g->w_ih.download(), g->w_hh.download(), g->b_ih.download(), g->b_hh.download()});
+  constexpr size_t kParts = std::size(kRnnParts);
+  r.dw.resize(grads_.size() / kParts);
+  for (size_t i = 0; i < grads_.size(); ++i)
+    r.dw[i / kParts].*kRnnParts[i % kParts].values = grads_[i].download();
   return r;
 }
 
 std::string RnnRun::damage() const {
-  for (const StepArray *array : {&x_, &y_, &dy_, &dx_})
-    if (const std::string damage = array->damage();
-        array != &x_ && array != &dy_ && !damage.empty())
-      return damage;
-  for (const auto &list : {std::cref(weights_), std::cref(grads_)})
-    for (const auto &w : list.get())
-      for (const DeviceArray *array : {&w->w_ih, &w->w_hh, &w->b_ih, &w->b_hh})
-        if (const std::string damage = array->guard_damage(); !damage.empty()) return damage;
+  for (const StepArray *array : {&y_, &dx_})
+    if (const std::string damage = array->damage(); !damage.empty()) return damage;
+  for (const std::deque<DeviceArray> *arrays : {&weights_, &grads_})
+    for (const DeviceArray &array : *arrays)
+      if (const std::string damage = array.guard_damage(); !damage.empty()) return damage;
   for (const GuardedBytes *bytes : {&*reserve_, &*workspace_})
     if (const std::string damage = bytes->guard_damage(); !damage.empty()) return damage;
   return "";
@@ -232,6 +223,10 @@ std::vector<const char *> kernels_of(const RnnCase &c) {
   return runnable_kernels([&c](int32_t index, mp_kernel_info_t *answer) {
     return mp_rnn_kernel_info(context(), &c.desc, index, answer);
   });
+}
+
+bool is_supported(std::string_view kernel, const RnnCase &c) {
+  return std::ranges::count(kernels_of(c), kernel) > 0;
 }
 
 RnnResult train(const RnnCase &c, const RnnData &data) {

@@ -1,8 +1,9 @@
 // A recurrent network on the device, with all tensors between guard zones, in any layout.
 #pragma once
 
-#include <memory>
+#include <deque>
 #include <optional>
+#include <string_view>
 
 #include "rnn_case.h"
 
@@ -55,16 +56,13 @@ class RnnRun {
   const GuardedBytes &reserve() const { return *reserve_; }
 
  private:
-  struct Weights {
-    DeviceArray w_ih, w_hh, b_ih, b_hh;
-  };
   using Call = mp_status_t (*)(mp_context_t, const mp_rnn_desc_t *, const mp_rnn_tensors_t *,
                                void *, size_t, mp_stream_t);
   mp_status_t call(Call function);
 
   StepArray x_, y_, dy_, dx_;
   DeviceArray h0_, c0_, hn_, cn_, dhn_, dcn_, dh0_, dc0_;
-  std::vector<std::unique_ptr<Weights>> weights_, grads_;
+  std::deque<DeviceArray> weights_, grads_;  ///< [layer][direction][kRnnParts]
   std::vector<mp_rnn_weights_t> weight_pointers_;
   std::vector<mp_rnn_weight_grads_t> grad_pointers_;
   DeviceBuffer<int32_t> lengths_;
@@ -76,6 +74,7 @@ class RnnRun {
 
 /// Returns the names of the kernels that support the case, the library's choice first.
 std::vector<const char *> kernels_of(const RnnCase &c);
+bool is_supported(std::string_view kernel, const RnnCase &c);
 
 /// Runs all three passes of training.
 RnnResult train(const RnnCase &c, const RnnData &data);

@@ -34,9 +34,7 @@ Values signed_permutation(int64_t rows, int64_t columns, Random &random) {
 }
 
 Values integers(int64_t count, int64_t low, int64_t high, Random &random) {
-  Values values(static_cast<size_t>(count));
-  for (double &value : values) value = static_cast<double>(random.integer(low, high));
-  return values;
+  return drawn(count, MP_FP32, [&] { return static_cast<double>(random.integer(low, high)); });
 }
 
 RnnData exact_data(const RnnCase &c, uint64_t seed) {
@@ -88,7 +86,6 @@ RnnCase random_case(uint64_t seed) {
   const int32_t layers = any(random, {1, 2, 3});
   RnnCase c =
       make_rnn(MP_RNN_RELU, batch, timesteps, input, hidden, any(random, kDtypes), flags, layers);
-  c.desc.dtype_dw = MP_FP32;
   c.states = random.integer(0, 2) != 0;
   c.final_states = random.integer(0, 2) != 0;
   c.offset = random.integer(0, 3) == 0 ? 1 : 0;
@@ -180,11 +177,9 @@ TEST_CASE("rnn: more k tiles than pipeline stages are exact", "[rnn][short]") {
   uint64_t seed = 0;
   for (const mp_dtype_t dtype : kHalfTypes)
     for (const int32_t batch : {5, 70})
-      for (const int32_t hidden : {201, 264}) {
-        RnnCase c = make_rnn(MP_RNN_RELU, batch, 3, 24, hidden, dtype, MP_RNN_FLAG_BIDIRECTIONAL);
-        c.desc.dtype_dw = MP_FP32;
-        check_exact(c, ++seed);
-      }
+      for (const int32_t hidden : {201, 264})
+        check_exact(make_rnn(MP_RNN_RELU, batch, 3, 24, hidden, dtype, MP_RNN_FLAG_BIDIRECTIONAL),
+                    ++seed);
 }
 
 TEST_CASE("rnn: inputs added directly to every gate are exact", "[rnn][short]") {
@@ -192,7 +187,6 @@ TEST_CASE("rnn: inputs added directly to every gate are exact", "[rnn][short]") 
   for (const mp_dtype_t dtype : kDtypes)
     for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}}) {
       RnnCase c = make_rnn(MP_RNN_RELU, 70, 3, 72, 72, dtype, flags | MP_RNN_FLAG_SKIP_INPUT);
-      c.desc.dtype_dw = MP_FP32;
       c.states = c.final_states = false;
       check_exact(c, ++seed);
     }
@@ -212,7 +206,6 @@ TEST_CASE("rnn: 16-bit weight gradients are exact", "[rnn][short]") {
 TEST_CASE("rnn: more steps than one W_ih product covers", "[rnn]") {
   for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}}) {
     RnnCase c = make_rnn(MP_RNN_RELU, 900, 5, 8, 8, MP_FP16, flags, 2);
-    c.desc.dtype_dw = MP_FP32;
     check_exact(c, 1);
     Random random(2);
     c.lengths = random_lengths(900, 5, random);

@@ -83,14 +83,13 @@ struct Sizes {
   int32_t batch, timesteps, input, hidden;
 };
 
-/// Checks all cells in the given types, with fp32 gradients of weights.
+/// Checks all cells in the given types.
 void check_cells(uint64_t seed, const Sizes &sizes, std::initializer_list<mp_dtype_t> dtypes,
                  uint32_t flags = 0, RnnLayout layout = RnnLayout::kDense) {
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : dtypes) {
       RnnCase c = make_rnn(cell.cell, sizes.batch, sizes.timesteps, sizes.input, sizes.hidden,
                            dtype, cell.flags | flags);
-      c.desc.dtype_dw = MP_FP32;
       c.layout = layout;
       check_case(c, ++seed);
     }
@@ -137,12 +136,9 @@ TEST_CASE("rnn: the oracle's gradients equal the derivative of its forward pass"
     check("x", data.x, got.dx);
     check("h0", data.h0, got.dh0);
     check("c0", data.c0, got.dc0);
-    for (size_t i = 0; i < got.dw.size(); ++i) {
-      check("w_ih", data.weights[i].w_ih, got.dw[i].w_ih);
-      check("w_hh", data.weights[i].w_hh, got.dw[i].w_hh);
-      check("b_ih", data.weights[i].b_ih, got.dw[i].b_ih);
-      check("b_hh", data.weights[i].b_hh, got.dw[i].b_hh);
-    }
+    for (size_t i = 0; i < got.dw.size(); ++i)
+      for (const RnnPart &part : kRnnParts)
+        check(part.name, data.weights[i].*part.values, got.dw[i].*part.values);
   }
 }
 
@@ -169,9 +165,7 @@ TEST_CASE("rnn: more k tiles than pipeline stages are within tolerance in all ce
 }
 
 TEST_CASE("rnn: clusters whose blocks reuse their pipeline stages are within tolerance", "[rnn]") {
-  RnnCase c = make_rnn(MP_RNN_LSTM, 9, 2, 9, 1096, MP_FP16);
-  c.desc.dtype_dw = MP_FP32;
-  check_case(c, 180);
+  check_case(make_rnn(MP_RNN_LSTM, 9, 2, 9, 1096, MP_FP16), 180);
 }
 
 TEST_CASE("rnn: layers, two directions, unequal lengths and dropout are within tolerance",
@@ -183,7 +177,6 @@ TEST_CASE("rnn: layers, two directions, unequal lengths and dropout are within t
         for (const bool packed : {false, true}) {
           RnnCase c = make_rnn(cell.cell, 6, 7, 13, hidden, dtype,
                                cell.flags | MP_RNN_FLAG_BIDIRECTIONAL, 3);
-          c.desc.dtype_dw = MP_FP32;
           c.lengths = packed ? std::vector<int32_t>{7, 6, 4, 4, 1, 0}
                              : std::vector<int32_t>{4, 0, 7, 1, 6, 4};
           c.packed = packed;
@@ -209,7 +202,7 @@ TEST_CASE("rnn: inputs added to the gates, no biases, a clipped c", "[rnn][short
       RnnCase c =
           make_rnn(cell.cell, 4, 5, 24, 24, dtype,
                    cell.flags | static_cast<uint32_t>(flags) | MP_RNN_FLAG_BIDIRECTIONAL, 2);
-      c.desc.dtype_dw = MP_FP32;
+      c.desc.dtype_dw = dtype;
       if (cell.cell == MP_RNN_LSTM) c.desc.clip = 0.25f;
       check_case(c, ++seed);
     }
@@ -238,7 +231,6 @@ TEST_CASE("rnn: small gradients require the loss scale", "[rnn]") {
   // dy is 1e-6: FP16 cannot represent most of the resulting gradients, but can if scaled by 1024.
   for (const RnnCell &cell : {kRnnCells[0], kRnnCells[2], kRnnCells[3]}) {
     RnnCase c = make_rnn(cell.cell, 8, 25, 32, 64, MP_FP16, cell.flags);
-    c.desc.dtype_dw = MP_FP32;
     const auto error = [&](double scale) {
       RnnData data = real_data(c, 7, 1e-6);
       RnnData scaled = data;

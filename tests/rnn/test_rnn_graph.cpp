@@ -40,7 +40,6 @@ TEST_CASE("rnn: a replayed training step gives the bits of a call with the curre
   for (const RnnCell &cell : kRnnCells) {
     RnnCase c =
         make_rnn(cell.cell, 5, 6, 16, 24, MP_FP16, cell.flags | MP_RNN_FLAG_BIDIRECTIONAL, 2);
-    c.desc.dtype_dw = MP_FP32;
     c.desc.dropout = 0.25f;
     c.lengths = {6, 0, 3, 5, 1};
     for (const char *const kernel : kernels_of(c)) {
