@@ -338,11 +338,11 @@ mp_status_t run(const char *function, mp_context_t context, const mp_rnn_desc_t 
     std::vector<int64_t> steps = read_steps(shape, t);
     check_overlap(shape, pass, t, steps);
     const RnnPlan plan = plan_rnn(c, shape, shape.plan, pass);
-    const RnnWorkspace places = rnn_workspace(shape, pass, plan.gemm_bytes);
-    require_workspace(workspace.ptr, workspace.bytes, places.bytes);
+    const RnnWorkspace layout = rnn_workspace(shape, pass, plan.gemm_bytes);
+    require_workspace(workspace.ptr, workspace.bytes, layout.bytes);
     const bool has_rows = !shape.is_empty() && (steps.empty() || steps.back() > 0);
     if (shape.batch == 0 && pass != RnnPass::backward_weights) return;
-    const RnnProblem problem{pass,          shape,           t, &plan, rnn_reserve(shape), places,
+    const RnnProblem problem{pass,          shape,           t, &plan, rnn_reserve(shape), layout,
                              workspace.ptr, std::move(steps)};
     switch (pass) {
       case RnnPass::training:

@@ -16,7 +16,7 @@ namespace {
 StepTensor dy_of(const RnnSchedule &f, int64_t layer) {
   const RnnShape &s = f.s;
   if (layer == s.layers - 1) return f.outside(f.t.dy, s.y_step, s.y_row);
-  return f.inside(f.place(f.problem.places.dy));
+  return f.inside(f.region(f.layout.dy));
 }
 
 /// Backward pass of one direction of one layer.
@@ -24,12 +24,12 @@ class BackwardWalk {
  public:
   BackwardWalk(const RnnSchedule &schedule, int64_t layer, int64_t direction)
       : f_(schedule), layer_(layer), direction_(direction) {
-    const RnnWorkspace &w = f_.problem.places;
     const int64_t first = direction * f_.state_elements(), hidden = s_.hidden_size;
-    dh_ = {f_.floats(w.dh, first), hidden};
-    dc_ = {f_.t.dc0 != nullptr ? f_.state(f_.t.dc0, layer, direction) : f_.floats(w.dc, first),
-           hidden};
-    d_reset_h_ = {f_.place(w.d_reset_h), hidden};
+    dh_ = {f_.floats(f_.layout.dh, first), hidden};
+    dc_ = {
+        f_.t.dc0 != nullptr ? f_.state(f_.t.dc0, layer, direction) : f_.floats(f_.layout.dc, first),
+        hidden};
+    d_reset_h_ = {f_.region(f_.layout.d_reset_h), hidden};
     recurrent_.set_b(w_hh_);
     recurrent_.set_d(dh_);
     candidate_.set_b(f_.elements(w_hh_, 2 * hidden * hidden));
@@ -158,7 +158,7 @@ void run_steps(const RnnSchedule &f, Walks &walks) {
 /// Returns W_ih of both directions, concatenated in the workspace.
 const void *inputs_weights(const RnnSchedule &f, int64_t layer) {
   if (f.s.directions == 1) return f.weights(layer, 0).w_ih;
-  void *const both = f.place(f.problem.places.w_ih);
+  void *const both = f.region(f.layout.w_ih);
   const int64_t elements = f.s.gate_rows * f.s.inputs(layer);
   for (int64_t direction = 0; direction < f.s.directions; direction++)
     f.copy_or_clear(f.elements(both, direction * elements), f.weights(layer, direction).w_ih,

@@ -8,7 +8,7 @@ namespace {
 class WeightGrads {
  public:
   WeightGrads(const RnnSchedule &schedule, int64_t layer)
-      : f_(schedule), s_(schedule.s), layer_(layer), inputs_(f_.place(f_.problem.places.inputs)) {}
+      : f_(schedule), s_(schedule.s), layer_(layer), inputs_(f_.region(f_.layout.inputs)) {}
 
   void run() const {
     if (!s_.skips_input(layer_)) multiply_inputs();
@@ -91,14 +91,13 @@ class WeightGrads {
   // ---- biases
   void sum_biases() const {
     if (!wants(&mp_rnn_weight_grads_t::b_ih) && !wants(&mp_rnn_weight_grads_t::b_hh)) return;
-    const RnnWorkspace &w = f_.problem.places;
-    float *const sums = static_cast<float *>(f_.place(w.sums));
+    float *const sums = static_cast<float *>(f_.region(f_.layout.sums));
     Output out = rnn_slot_rows(s_);
     out.m = f_.all_rows();
     out.d.base = f_.slots(layer_);
     out.epilogue.dbias = sums;
-    launch_column_sum(f_.device, out, plan_column_sum(shape_of(out), w.sum_chunk_bytes),
-                      f_.place(w.sum_chunks), f_.stream);
+    launch_column_sum(f_.device, out, plan_column_sum(shape_of(out), f_.layout.sum_chunk_bytes),
+                      f_.region(f_.layout.sum_chunks), f_.stream);
     BiasGrads args{};
     args.directions = s_.directions;
     args.gates = s_.gates;

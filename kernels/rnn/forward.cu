@@ -16,7 +16,7 @@ class ForwardWalk {
  public:
   ForwardWalk(const RnnSchedule &schedule, int64_t layer, int64_t direction)
       : f_(schedule), layer_(layer), direction_(direction) {
-    place_states();
+    set_states();
     const int64_t hidden = s_.hidden_size;
     const RowMatrix q = q_rows();
     inputs_.set_b(weights_.w_ih);
@@ -84,7 +84,7 @@ class ForwardWalk {
     if (layer_ == s_.layers - 1) {
       args.y = f_.rows_of(f_.outside(f_.t.y, s_.y_step, s_.y_row), step, column);
     } else if (!is_training_) {
-      const void *const outputs = f_.place(f_.problem.places.outputs[layer_ % 2]);
+      const void *const outputs = f_.region(f_.layout.outputs[layer_ % 2]);
       args.y = f_.rows_of(f_.inside(outputs), step, column);
     }
     return args;
@@ -95,29 +95,28 @@ class ForwardWalk {
  private:
   /// h and c are computed in hn and cn if the caller gave these.  A fused step reads all of h while
   /// it writes the next h, so h alternates between two buffers and the last step writes hn.
-  void place_states() {
-    const RnnWorkspace &w = f_.problem.places;
+  void set_states() {
     const int64_t elements = f_.state_elements(), hidden = s_.hidden_size;
-    void *const place = f_.elements(f_.place(w.h), direction_ * 2 * elements);
-    void *const wanted = f_.t.hn != nullptr ? f_.state(f_.t.hn, layer_, direction_) : place;
-    void *const other = is_fused_ ? f_.elements(place, elements) : wanted;
+    void *const own = f_.elements(f_.region(f_.layout.h), direction_ * 2 * elements);
+    void *const wanted = f_.t.hn != nullptr ? f_.state(f_.t.hn, layer_, direction_) : own;
+    void *const other = is_fused_ ? f_.elements(own, elements) : wanted;
     const int last = s_.timesteps % 2;
     h_[last] = {wanted, hidden};
     h_[1 - last] = {other, hidden};
     c_ = {f_.t.cn != nullptr ? f_.state(f_.t.cn, layer_, direction_)
-                             : f_.floats(w.c, direction_ * elements),
+                             : f_.floats(f_.layout.c, direction_ * elements),
           hidden};
-    p_ = f_.floats(w.p, direction_ * rnn_chunk_steps(s_) * s_.batch * s_.gate_rows);
+    p_ = f_.floats(f_.layout.p, direction_ * rnn_chunk_steps(s_) * s_.batch * s_.gate_rows);
   }
 
-  RowMatrix q_rows() const { return {f_.place(f_.problem.places.q), s_.gate_rows}; }
-  RowMatrix reset_h_rows() const { return {f_.place(f_.problem.places.reset_h), s_.hidden_size}; }
+  RowMatrix q_rows() const { return {f_.region(f_.layout.q), s_.gate_rows}; }
+  RowMatrix reset_h_rows() const { return {f_.region(f_.layout.reset_h), s_.hidden_size}; }
 
   /// Returns the input of the layer.
   StepTensor source() const {
     if (layer_ == 0) return f_.outside(f_.t.x, s_.x_step, s_.x_row);
     return f_.inside(is_training_ ? f_.saved_h(layer_ - 1)
-                                  : f_.place(f_.problem.places.outputs[(layer_ - 1) % 2]));
+                                  : f_.region(f_.layout.outputs[(layer_ - 1) % 2]));
   }
 
   /// Computes p for `steps` steps from first_ on.

@@ -64,7 +64,7 @@ struct FusedTiles {
 
   /// Returns tile `number`.  Numbers iterate over directions first, then units, then rows.
   template <class Args>
-  static MP_DEVICE FusedCoord place(const Args &args, uint32_t number) {
+  static MP_DEVICE FusedCoord coord(const Args &args, uint32_t number) {
     const auto directions = static_cast<uint32_t>(args.directions);
     const auto in_row = static_cast<uint32_t>(per_row(args.steps[0].hidden));
     const uint32_t tile = number / directions, row = tile / in_row;

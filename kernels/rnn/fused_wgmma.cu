@@ -20,9 +20,9 @@ namespace {
 
 /// Returns the tile of this block's cluster.
 template <class Tile, class Args>
-MP_DEVICE FusedCoord fused_place(const Args &args) {
+MP_DEVICE FusedCoord fused_coord(const Args &args) {
   const uint32_t block = static_cast<uint32_t>(block_index());
-  return Tile::Tiles::place(args, block / static_cast<uint32_t>(cluster_size()));
+  return Tile::Tiles::coord(args, block / static_cast<uint32_t>(cluster_size()));
 }
 
 /// Returns a launch of one cluster per tile, with one block per part of k.
@@ -80,26 +80,26 @@ class FusedWgmmaForwardStep {
   MP_DEVICE explicit FusedWgmmaForwardStep(const FusedWgmmaForward &args) : args_(args) {}
 
   MP_DEVICE void run(const Block &block) const {
-    const int64_t rows = args_.rows - place_.m0, units = step_.hidden - place_.u0;
+    const int64_t rows = args_.rows - coord_.m0, units = step_.hidden - coord_.u0;
     Inputs in;
     const auto load = [&](int row, int unit, int valid) {
-      in.load(step_, place_.m0 + row, place_.u0 + unit, valid);
+      in.load(step_, coord_.m0 + row, coord_.u0 + unit, valid);
     };
     block.multiply(Layouts{}, step_.dtype, static_cast<int>(k_tiles(args_)), args_.follows_step,
                    *this, [&] { block.prepare_first(rows, units, load); });
     block.template visit<kGates>(
         true, rows, units, load, [&](int row, int unit, int valid, float(&q)[kGates][kVec]) {
-          forward_units(step_, place_.m0 + row, place_.u0 + unit, valid, in, q);
+          forward_units(step_, coord_.m0 + row, coord_.u0 + unit, valid, in, q);
         });
   }
 
   MP_DEVICE void rows(int tile, SmemAddress a, SmemAddress, SmemAddress full) const {
-    tma_load(a, args_.h_map[place_.direction], full, tile * Tile::kK, place_.row(), 0);
+    tma_load(a, args_.h_map[coord_.direction], full, tile * Tile::kK, coord_.row(), 0);
   }
   MP_DEVICE void weights(int tile, SmemAddress, SmemAddress b, SmemAddress full) const {
     for (int gate = 0; gate < kGates; gate++)
       tma_load_before_wait(b + static_cast<SmemAddress>(gate) * kGateBytes,
-                           args_.w_hh_map[place_.direction], full, tile * Tile::kK, place_.unit(),
+                           args_.w_hh_map[coord_.direction], full, tile * Tile::kK, coord_.unit(),
                            gate);
   }
 
@@ -110,8 +110,8 @@ class FusedWgmmaForwardStep {
   static constexpr SmemAddress kGateBytes = Tile::kUnits * Tile::kK * 2;
 
   const FusedWgmmaForward &args_;
-  const FusedCoord place_ = fused_place<Tile>(args_);
-  const ForwardStep &step_ = args_.steps[place_.direction];
+  const FusedCoord coord_ = fused_coord<Tile>(args_);
+  const ForwardStep &step_ = args_.steps[coord_.direction];
 };
 
 template <class Cell, bool kIsWhole>
@@ -180,11 +180,11 @@ class FusedWgmmaBackwardStep {
   MP_DEVICE explicit FusedWgmmaBackwardStep(const FusedWgmmaBackward &args) : args_(args) {}
 
   MP_DEVICE void run(const Block &block) const {
-    const bool is_multiplied = args_.is_multiplied(place_.direction);
-    const int64_t rows = args_.rows - place_.m0, units = step_.hidden - place_.u0;
+    const bool is_multiplied = args_.is_multiplied(coord_.direction);
+    const int64_t rows = args_.rows - coord_.m0, units = step_.hidden - coord_.u0;
     Inputs in;
     const auto load = [&](int row, int unit, int valid) {
-      in.load(step_, place_.m0 + row, place_.u0 + unit, valid);
+      in.load(step_, coord_.m0 + row, coord_.u0 + unit, valid);
     };
     const auto load_first = [&] { block.prepare_first(rows, units, load); };
     if (is_multiplied) {
@@ -197,7 +197,7 @@ class FusedWgmmaBackwardStep {
     AmaxTracker watch(step_.found_inf, nullptr);
     block.template visit<1>(
         is_multiplied, rows, units, load, [&](int row, int unit, int valid, float(&sums)[1][kVec]) {
-          backward_units(step_, place_.m0 + row, place_.u0 + unit, valid, in, sums[0], watch);
+          backward_units(step_, coord_.m0 + row, coord_.u0 + unit, valid, in, sums[0], watch);
         });
     watch.finish();
   }
@@ -205,11 +205,11 @@ class FusedWgmmaBackwardStep {
   /// Elements outside the next step's rows, or outside the gates, are loaded as zeros.
   MP_DEVICE void rows(int tile, SmemAddress a, SmemAddress, SmemAddress full) const {
     const Part part = part_of(tile);
-    tma_load(a, args_.gradients_map[place_.direction][part.index], full, part.k, place_.row(), 0);
+    tma_load(a, args_.gradients_map[coord_.direction][part.index], full, part.k, coord_.row(), 0);
   }
   MP_DEVICE void weights(int tile, SmemAddress, SmemAddress b, SmemAddress full) const {
     const Part part = part_of(tile);
-    tma_load_before_wait(b, args_.w_hh_map[place_.direction][part.index], full, place_.unit(),
+    tma_load_before_wait(b, args_.w_hh_map[coord_.direction][part.index], full, coord_.unit(),
                          part.k, 0);
   }
 
@@ -231,8 +231,8 @@ class FusedWgmmaBackwardStep {
   }
 
   const FusedWgmmaBackward &args_;
-  const FusedCoord place_ = fused_place<Tile>(args_);
-  const BackwardStep &step_ = args_.steps[place_.direction];
+  const FusedCoord coord_ = fused_coord<Tile>(args_);
+  const BackwardStep &step_ = args_.steps[coord_.direction];
 };
 
 template <class Cell, bool kIsWhole>

@@ -27,12 +27,12 @@ class GateLoader {
         ld_(hidden),
         units_left_(static_cast<int>(min_of<int64_t>(hidden - unit, kUnits)) - Chunks::row()),
         k_left_(hidden - Chunks::col()),
-        place_(Chunks::smem_offset()),
+        smem_offset_(Chunks::smem_offset()),
         vectorized_(is_aligned_16(w) && hidden % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {
     const int valid = static_cast<int>(min_of<int64_t>(max_of<int64_t>(k_left_, 0), kVec));
-    T *target = smem + place_;
+    T *target = smem + smem_offset_;
     const auto copy_next = [&](int i, auto copy) {
       const int gate = i / kPerGate, u = i % kPerGate * kRows;
       copy(source_ + gate * gate_step_ + u * ld_, u < units_left_ ? valid : 0);
@@ -63,7 +63,7 @@ class GateLoader {
   const int64_t ld_;
   const int units_left_;
   int64_t k_left_;
-  const int place_;
+  const int smem_offset_;
   const bool vectorized_;
 };
 
@@ -81,12 +81,12 @@ class NarrowLoader {
         step_(Tile::kK * hidden),
         rows_left_(rows - row()),
         valid_(static_cast<int>(min_of<int64_t>(max_of<int64_t>(hidden - unit - col(), 0), kVec))),
-        place_(pin_to_register(row() * kPitch + col())),
+        smem_offset_(pin_to_register(row() * kPitch + col())),
         vectorized_(is_aligned_16(w) && hidden % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {
     const int valid = rows_left_ > 0 ? valid_ : 0;
-    T *const target = smem + place_;
+    T *const target = smem + smem_offset_;
     if (vectorized_)
       copy_async_16(target, source_, valid > 0 ? 16 : 0);
     else
@@ -105,7 +105,7 @@ class NarrowLoader {
   const T *source_;
   const int64_t step_;
   int64_t rows_left_;
-  const int valid_, place_;
+  const int valid_, smem_offset_;
   const bool vectorized_;
 };
 
@@ -116,8 +116,8 @@ class NarrowLoader {
 template <class Loop, int kUnits, class Inputs, class Args, class Step>
 class UnitVectors {
  public:
-  MP_DEVICE UnitVectors(const Args &args, const FusedCoord &place, const Step &step)
-      : args_(args), place_(place), step_(step) {}
+  MP_DEVICE UnitVectors(const Args &args, const FusedCoord &coord, const Step &step)
+      : args_(args), coord_(coord), step_(step) {}
 
   MP_DEVICE void before_products() {
     visit_one(lane_index(), Loop::warp_m(),
@@ -137,19 +137,19 @@ class UnitVectors {
   }
 
  private:
-  /// Calls visit(row of the state, unit, valid units, place in the patch) for vector `i` of a patch
+  /// Calls visit(row of the state, unit, valid units, index in the patch) for vector `i` of a patch
   /// that begins at row `row0` of the tile, if the vector is in bounds.
   template <class Visit>
   MP_DEVICE void visit_one(int i, int row0, const Visit &visit) const {
     // Adjacent lanes have adjacent rows: no bank conflicts, and two lanes fill a sector.
     const int row = i % wmma::kTile, in_tile = i / wmma::kTile * kVec;
-    const int64_t n = place_.m0 + row0 + row, unit = place_.u0 + in_tile;
+    const int64_t n = coord_.m0 + row0 + row, unit = coord_.u0 + in_tile;
     const int valid = static_cast<int>(min_of<int64_t>(step_.hidden - unit, kVec));
     if (n < args_.rows && valid > 0) visit(n, unit, valid, row * Loop::kPatchPitch + in_tile);
   }
 
   const Args &args_;
-  const FusedCoord &place_;
+  const FusedCoord &coord_;
   const Step &step_;
   Inputs in_;
 };
@@ -188,7 +188,7 @@ class FusedForwardBlock {
 
   MP_DEVICE void run(std::byte *smem) {
     Loop loop;
-    UnitVectors<Loop, kUnits, Inputs, FusedForward, ForwardStep> vectors(args_, place_, step_);
+    UnitVectors<Loop, kUnits, Inputs, FusedForward, ForwardStep> vectors(args_, coord_, step_);
     loop.clear();
     vectors.before_products();
     with_half_type(step_.dtype, [&]<class T>(std::type_identity<T>) {
@@ -208,18 +208,18 @@ class FusedForwardBlock {
 
   template <class T>
   MP_DEVICE void multiply(std::byte *smem, Loop &loop) const {
-    const int64_t hidden = step_.hidden, rows_left = step_.count - place_.m0;
-    const T *const h = static_cast<const T *>(step_.h.base) + place_.m0 * step_.h.ld;
-    const T *const w = static_cast<const T *>(args_.w_hh[place_.direction]);
+    const int64_t hidden = step_.hidden, rows_left = step_.count - coord_.m0;
+    const T *const h = static_cast<const T *>(step_.h.base) + coord_.m0 * step_.h.ld;
+    const T *const w = static_cast<const T *>(args_.w_hh[coord_.direction]);
     MatrixLoader<T, true, kM, Tile::kK, Tile::kThreads> load_a(h, step_.h.ld, rows_left, hidden);
-    GateLoader<T, kGates, kUnits, Tile> load_b(w, hidden, place_.u0);
+    GateLoader<T, kGates, kUnits, Tile> load_b(w, hidden, coord_.u0);
     loop.template multiply_add<T>(smem, load_a, load_b,
                                   rows_left > 0 ? ceil_div<int64_t>(hidden, Tile::kK) : 0);
   }
 
   const FusedForward &args_;
-  const FusedCoord place_ = Tiles::place(args_, static_cast<uint32_t>(block_index()));
-  const ForwardStep &step_ = args_.steps[place_.direction];
+  const FusedCoord coord_ = Tiles::coord(args_, static_cast<uint32_t>(block_index()));
+  const ForwardStep &step_ = args_.steps[coord_.direction];
 };
 
 template <class Cell, int kM>
@@ -259,7 +259,7 @@ class FusedBackwardBlock {
 
   MP_DEVICE void run(std::byte *smem) {
     Loop loop;
-    UnitVectors<Loop, kUnits, Inputs, FusedBackward, BackwardStep> vectors(args_, place_, step_);
+    UnitVectors<Loop, kUnits, Inputs, FusedBackward, BackwardStep> vectors(args_, coord_, step_);
     loop.clear();
     vectors.before_products();
     with_half_type(step_.dtype, [&]<class T>(std::type_identity<T>) {
@@ -303,21 +303,21 @@ class FusedBackwardBlock {
   template <class T>
   MP_DEVICE void multiply(std::byte *smem, Loop &loop, int64_t column, int64_t first,
                           int64_t count) const {
-    const RowMatrix &behind = args_.behind[place_.direction];
+    const RowMatrix &behind = args_.behind[coord_.direction];
     const int64_t hidden = step_.hidden,
-                  rows_left = args_.count_behind[place_.direction] - place_.m0;
+                  rows_left = args_.count_behind[coord_.direction] - coord_.m0;
     if (behind.base == nullptr || rows_left <= 0) return;
-    const T *const gradients = static_cast<const T *>(behind.base) + place_.m0 * behind.ld + column;
-    const T *const w = static_cast<const T *>(args_.w_hh[place_.direction]) + first * hidden;
+    const T *const gradients = static_cast<const T *>(behind.base) + coord_.m0 * behind.ld + column;
+    const T *const w = static_cast<const T *>(args_.w_hh[coord_.direction]) + first * hidden;
     MatrixLoader<T, true, kM, Tile::kK, Tile::kThreads> load_a(gradients, behind.ld, rows_left,
                                                                count);
-    auto load_b = weights(w, hidden, place_.u0, count);
+    auto load_b = weights(w, hidden, coord_.u0, count);
     loop.template multiply_add<T>(smem, load_a, load_b, ceil_div<int64_t>(count, Tile::kK));
   }
 
   const FusedBackward &args_;
-  const FusedCoord place_ = Tiles::place(args_, static_cast<uint32_t>(block_index()));
-  const BackwardStep &step_ = args_.steps[place_.direction];
+  const FusedCoord coord_ = Tiles::coord(args_, static_cast<uint32_t>(block_index()));
+  const BackwardStep &step_ = args_.steps[coord_.direction];
 };
 
 template <class Cell, int kM, int kUnits>

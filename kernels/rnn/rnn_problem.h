@@ -152,7 +152,7 @@ struct RnnProblem {
   mp_rnn_tensors_t tensors;
   const RnnPlan *plan;
   RnnReserve reserve;
-  RnnWorkspace places;
+  RnnWorkspace layout;
   void *workspace;
   std::vector<int64_t> step_rows;  ///< packed: first row of each step, then the total; else empty
 };

@@ -24,12 +24,13 @@ struct StepTensor {
 class RnnSchedule {
  public:
   RnnSchedule(const Device &device, const RnnProblem &problem, mp_stream_t stream)
-      : device(device), problem(problem), s(problem.shape), t(problem.tensors), stream(stream) {}
+      : device(device), problem(problem), stream(stream) {}
 
   const Device &device;
   const RnnProblem &problem;
-  const RnnShape &s;
-  const mp_rnn_tensors_t &t;
+  const RnnShape &s = problem.shape;
+  const mp_rnn_tensors_t &t = problem.tensors;
+  const RnnWorkspace &layout = problem.layout;
   const mp_stream_t stream;
 
   // ---- steps
@@ -53,9 +54,9 @@ class RnnSchedule {
   }
 
   // ---- memory
-  void *place(size_t offset) const { return static_cast<std::byte *>(problem.workspace) + offset; }
+  void *region(size_t offset) const { return static_cast<std::byte *>(problem.workspace) + offset; }
   float *floats(size_t offset, int64_t index) const {
-    return static_cast<float *>(place(offset)) + index;
+    return static_cast<float *>(region(offset)) + index;
   }
   void *elements(const void *base, int64_t index) const {
     return advanced(base, index * s.elem_bytes());
@@ -146,7 +147,7 @@ class RnnSchedule {
     args.order = order(direction);
     args.range = {first, steps, s.batch, parts};
     args.columns = columns;
-    args.to = place(problem.places.inputs);
+    args.to = region(layout.inputs);
     return args;
   }
   /// Gathers the range in one launch, or in one per step if packed.
@@ -230,7 +231,7 @@ class RnnMultiplier {
       shape_ = shape;
     }
     gemm(schedule_.device, problem, plan_,
-         {schedule_.place(schedule_.problem.places.gemm), rnn.gemm_bytes}, schedule_.stream);
+         {schedule_.region(schedule_.layout.gemm), rnn.gemm_bytes}, schedule_.stream);
   }
 
  private:

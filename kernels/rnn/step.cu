@@ -136,15 +136,15 @@ struct RangeCoord {
 };
 
 /// Returns the tensor of the row to copy and its offset; NULL = zeros.
-MP_DEVICE const void *source_of(const GatherRows &args, const RangeCoord &place, int64_t *row_at) {
-  const int32_t t = args.range.t + place.step;
+MP_DEVICE const void *source_of(const GatherRows &args, const RangeCoord &coord, int64_t *row_at) {
+  const int32_t t = args.range.t + coord.step;
   *row_at = 0;
-  if (!args.order.has(place.n, t)) return nullptr;
-  if (args.before && (place.n >= args.count_before || args.order.is_first(place.n, t))) {
-    *row_at = place.n * args.columns;
+  if (!args.order.has(coord.n, t)) return nullptr;
+  if (args.before && (coord.n >= args.count_before || args.order.is_first(coord.n, t))) {
+    *row_at = coord.n * args.columns;
     return args.initial;
   }
-  *row_at = place.step * args.from_step + place.n * args.from_row + place.part * args.columns;
+  *row_at = coord.step * args.from_step + coord.n * args.from_row + coord.part * args.columns;
   return args.from;
 }
 
@@ -153,12 +153,12 @@ rnn_gather_rows(MP_PARAM(GatherRows) args) {
   wait_for_previous_kernel();
   const int64_t rows = args.range.steps * args.range.count * args.range.parts;
   for_each_row_run(rows, args.columns, [&](int64_t row, int64_t column, int valid) {
-    const RangeCoord place(args.range, row);
+    const RangeCoord coord(args.range, row);
     int64_t at;
-    const void *const from = source_of(args, place, &at);
+    const void *const from = source_of(args, coord, &at);
     float x[kVec] = {};
     if (from != nullptr) load_vector(x, args.dtype, from, at + column, valid);
-    args.dropout.apply(x, args.range.t + place.step, place.n, place.part, column);
+    args.dropout.apply(x, args.range.t + coord.step, coord.n, coord.part, column);
     store_vector(args.dtype, args.to, row * args.columns + column, x, valid);
   });
 }
@@ -169,14 +169,14 @@ rnn_sum_gates(MP_PARAM(SumGates) args) {
   AmaxTracker watch(args.found_inf, nullptr);
   const int64_t rows = args.range.steps * args.range.count;
   for_each_row_run(rows, args.hidden, [&](int64_t row, int64_t unit, int valid) {
-    const RangeCoord place(args.range, row);
+    const RangeCoord coord(args.range, row);
     float sum[kVec] = {};
     for (int64_t i = 0; i < args.summands; i++) {
       float x[kVec];
       load_vector(x, args.dtype, args.slots, row * args.ld_slots + i * args.hidden + unit, valid);
       unroll<kVec>([&](int j) { sum[j] += x[j]; });
     }
-    store_vector(args.dtype, args.dx, place.step * args.dx_step + place.n * args.dx_row + unit, sum,
+    store_vector(args.dtype, args.dx, coord.step * args.dx_step + coord.n * args.dx_row + unit, sum,
                  valid);
     watch.see(args.dtype, sum, valid);
   });
