@@ -183,9 +183,9 @@ GemmTiles tiles_of(const FormKind &kind, mp_conv_op_t op) {
   if (kind.family == ConvFamily::gemm) return kAllGemmTiles;
   if (kind.reads_copies && op == MP_CONV_DGRAD) return 0;
   if (kind.family == ConvFamily::im2col)
-    return is_wgrad ? WgradWgmmaTiles::kSet : ConvWgmmaTiles::kSet;
+    return is_wgrad ? WgradWgmmaTiles::kSet : FpropDgradWgmmaTiles::kSet;
   if (kind.reads_copies) return WmmaTiles::kSet;
-  return WmmaTiles::kSet | (is_wgrad ? WgradSimtTiles::kSet : ConvSimtTiles::kSet);
+  return WmmaTiles::kSet | (is_wgrad ? WgradSimtTiles::kSet : FpropDgradSimtTiles::kSet);
 }
 
 /// A convolution as the product that kernels of one kind compute, or as a GEMM that takes as long.

@@ -462,7 +462,7 @@ void launch_tile(const char *name, const Device &device, const ConvArgs &args, m
 }
 
 template <mp_conv_op_t op>
-using SimtTilesOf = std::conditional_t<op == MP_CONV_WGRAD, WgradSimtTiles, ConvSimtTiles>;
+using SimtTilesOf = std::conditional_t<op == MP_CONV_WGRAD, WgradSimtTiles, FpropDgradSimtTiles>;
 
 }  // namespace
 

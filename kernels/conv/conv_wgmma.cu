@@ -315,7 +315,7 @@ void launch_conv_wgmma_kernel(const ConvPlan &plan, mp_conv_op_t op, const Devic
       launch_tile<Tile>(wgrad_wgmma<Tile>, plan, device, args, stream);
     });
   else
-    with_tile(ConvWgmmaTiles{}, *plan.gemm.kernel, [&]<class Tile>(std::type_identity<Tile>) {
+    with_tile(FpropDgradWgmmaTiles{}, *plan.gemm.kernel, [&]<class Tile>(std::type_identity<Tile>) {
       launch_tile<Tile>(conv_wgmma<Tile>, plan, device, args, stream);
     });
 }

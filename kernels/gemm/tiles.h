@@ -217,9 +217,9 @@ using ThinTiles = TileList<GemmFamily::thin>;
 using WgmmaTiles = TileList<GemmFamily::wgmma>;
 using WmmaTiles = TileList<GemmFamily::wmma>;
 using SimtTiles = TileList<GemmFamily::simt>;
-using ConvSimtTiles = TileList<GemmFamily::simt, kFprop>;
+using FpropDgradSimtTiles = TileList<GemmFamily::simt, kFprop>;
 using WgradSimtTiles = TileList<GemmFamily::simt, kWgrad>;
-using ConvWgmmaTiles = TileList<GemmFamily::wgmma, kFprop>;
+using FpropDgradWgmmaTiles = TileList<GemmFamily::wgmma, kFprop>;
 using StridedDgradWgmmaTiles = TileList<GemmFamily::wgmma, kStridedDgrad>;
 using WgradWgmmaTiles = TileList<GemmFamily::wgmma, kWgrad>;
 // Implicit convolutions are compiled for all WmmaTiles.

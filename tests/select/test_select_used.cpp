@@ -21,12 +21,12 @@ const char *const kPasses[] = {"fprop", "dgrad", "wgrad"};
 TilesOfKernels compiled_tiles() {
   using namespace mp;
   TilesOfKernels all{{"gemm", kAllGemmTiles},
-                     {"fprop by wgmma", ConvWgmmaTiles::kSet},
+                     {"fprop by wgmma", FpropDgradWgmmaTiles::kSet},
                      {"strided dgrad by wgmma", StridedDgradWgmmaTiles::kSet},
                      {"wgrad by wgmma", WgradWgmmaTiles::kSet}};
   for (const char *const pass : kPasses)
     all[std::string("conv ") + pass] =
-        WmmaTiles::kSet | (pass == kPasses[2] ? WgradSimtTiles::kSet : ConvSimtTiles::kSet);
+        WmmaTiles::kSet | (pass == kPasses[2] ? WgradSimtTiles::kSet : FpropDgradSimtTiles::kSet);
   return all;
 }
 
