@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <map>
 
 #include "softgpu/options.h"
@@ -212,16 +211,6 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device) {
     require(text && size >= kSize, cudaErrorInvalidValue);
     check_device(device);
     std::snprintf(text, static_cast<size_t>(size), "0000:%02x:00.0", kFirstBus + device);
-  });
-}
-
-cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *text) {
-  return ask("cudaDeviceGetByPCIBusId", [&] {
-    require(device && text, cudaErrorInvalidValue);
-    unsigned domain = 0, bus = 0, slot = 0;
-    require(std::sscanf(text, "%x:%x:%x", &domain, &bus, &slot) == 3, cudaErrorInvalidValue);
-    *device = static_cast<int>(bus) - kFirstBus;
-    check_device(*device);
   });
 }
 

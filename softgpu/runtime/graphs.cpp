@@ -1,7 +1,6 @@
 #include "softgpu/runtime/streams.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_set>
 
 #include "softgpu/runtime/device.h"
@@ -18,10 +17,6 @@ Graph &graph_of(cudaGraph_t handle) {
 GraphExec &exec_of(cudaGraphExec_t handle) {
   require(handle != nullptr, cudaErrorInvalidValue);
   return *reinterpret_cast<GraphExec *>(handle);
-}
-
-cudaGraphNode_t handle_of(const GraphNode *node) {
-  return reinterpret_cast<cudaGraphNode_t>(const_cast<GraphNode *>(node));
 }
 
 /// Returns the nodes without successors, from index `begin` on.
@@ -85,35 +80,6 @@ WorkPtr launch(GraphExec &exec, cudaStream_t handle) {
   return nullptr;
 }
 
-/// Reason that a graph cannot replace another one; its node is null if no single node differs.
-struct Difference {
-  cudaGraphExecUpdateResult kind = cudaGraphExecUpdateSuccess;
-  const GraphNode *node = nullptr;
-};
-Difference compare(const Graph &a, const Graph &b) {
-  if (a.nodes.size() != b.nodes.size()) return {cudaGraphExecUpdateErrorTopologyChanged, nullptr};
-  for (size_t i = 0; i < a.nodes.size(); i++) {
-    const GraphNode &x = *a.nodes[i], &y = *b.nodes[i];
-    if (x.task.type != y.task.type) return {cudaGraphExecUpdateErrorNodeTypeChanged, &y};
-    const bool is_same =
-        std::ranges::equal(x.before, y.before, {}, &GraphNode::index, &GraphNode::index);
-    if (!is_same) return {cudaGraphExecUpdateErrorTopologyChanged, &y};
-  }
-  return {};
-}
-
-/// Copies nodes to an array of the caller, for all functions that list nodes.
-/// @param count  in: size of the array; out: number of nodes
-template <class Nodes>
-void list_nodes(const Nodes &nodes, cudaGraphNode_t *array, size_t *count) {
-  require(count, cudaErrorInvalidValue);
-  if (array) {
-    for (size_t i = 0; i < *count; i++)
-      array[i] = i < nodes.size() ? handle_of(&*nodes[i]) : nullptr;
-  }
-  *count = array ? std::min(*count, nodes.size()) : nodes.size();
-}
-
 }  // namespace
 
 GraphNode *Graph::add(Task task, std::vector<GraphNode *> before) {
@@ -141,7 +107,6 @@ namespace {
 
 /// Active captures, guarded by streams_mutex().
 std::vector<std::shared_ptr<Capture>> captures;
-uint64_t num_captures = 0;
 
 thread_local cudaStreamCaptureMode mode_of_thread = cudaStreamCaptureModeGlobal;
 
@@ -161,7 +126,6 @@ void begin(Stream &stream, cudaStreamCaptureMode mode) {
   stream.capture->mode = mode;
   stream.capture->owner = std::this_thread::get_id();
   stream.capture->origin = &stream;
-  stream.capture->id = ++num_captures;
   stream.front.clear();
   captures.push_back(stream.capture);
 }
@@ -267,37 +231,6 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return call("cudaGraphDestroy", cudaErrorInvalidValue, [&] { delete &graph_of(graph); });
 }
 
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
-  return call("cudaGraphGetNodes", cudaErrorInvalidValue,
-              [&] { list_nodes(graph_of(graph).nodes, nodes, count); });
-}
-
-cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
-  return call("cudaGraphGetRootNodes", cudaErrorInvalidValue, [&] {
-    std::vector<const GraphNode *> roots;
-    for (const auto &node : graph_of(graph).nodes)
-      if (node->before.empty()) roots.push_back(node.get());
-    list_nodes(roots, nodes, count);
-  });
-}
-
-cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType *type) {
-  return call("cudaGraphNodeGetType", cudaErrorInvalidValue, [&] {
-    require(node && type, cudaErrorInvalidValue);
-    *type = reinterpret_cast<GraphNode *>(node)->task.type;
-  });
-}
-
-#if CUDART_VERSION >= 13000
-cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *nodes,
-                                         cudaGraphEdgeData *edges, size_t *count) {
-  return call("cudaGraphNodeGetDependencies", cudaErrorInvalidValue, [&] {
-    require(node && !edges, cudaErrorInvalidValue);
-    list_nodes(reinterpret_cast<GraphNode *>(node)->before, nodes, count);
-  });
-}
-#endif
-
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                                  unsigned long long flags) {
   return instantiate("cudaGraphInstantiate", exec, graph, flags);
@@ -310,23 +243,6 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t gra
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   return call("cudaGraphExecDestroy", cudaErrorInvalidValue, [&] { delete &exec_of(exec); });
-}
-
-cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
-                                cudaGraphExecUpdateResultInfo *info) {
-  return call("cudaGraphExecUpdate", cudaErrorGraphExecUpdateFailure, [&] {
-    const std::lock_guard lock(streams_mutex());
-    const Graph &from = graph_of(graph);
-    Graph &to = exec_of(exec).graph;
-    const Difference difference = compare(to, from);
-    if (info) *info = {difference.kind, handle_of(difference.node), nullptr};
-    require(difference.kind == cudaGraphExecUpdateSuccess, cudaErrorGraphExecUpdateFailure);
-    for (size_t i = 0; i < to.nodes.size(); i++) to.nodes[i]->task = from.nodes[i]->task;
-  });
-}
-
-cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t) {
-  return call("cudaGraphUpload", cudaErrorMemoryAllocation, [&] { exec_of(exec); });
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
@@ -360,26 +276,6 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *
     return status_of(stream_of(stream));
   });
 }
-
-#if CUDART_VERSION >= 13000
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status,
-                                     unsigned long long *id, cudaGraph_t *graph,
-                                     const cudaGraphNode_t **front, const cudaGraphEdgeData **edges,
-                                     size_t *num_front) {
-  return call("cudaStreamGetCaptureInfo", cudaErrorInvalidValue, [&] {
-    require(status, cudaErrorInvalidValue);
-    const std::lock_guard lock(streams_mutex());
-    Stream &s = stream_of(stream);
-    *status = status_of(s);
-    if (*status != cudaStreamCaptureStatusActive) return;
-    if (id) *id = s.capture->id;
-    if (graph) *graph = reinterpret_cast<cudaGraph_t>(&s.capture->graph);
-    if (front) *front = reinterpret_cast<const cudaGraphNode_t *>(s.front.data());
-    if (edges) *edges = nullptr;
-    if (num_front) *num_front = s.front.size();
-  });
-}
-#endif
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) {
   return call("cudaThreadExchangeStreamCaptureMode", cudaErrorInvalidValue, [&] {

@@ -171,8 +171,7 @@ void launch(const cudaLaunchConfig_t &config, const void *function, void **argum
   check_cluster(*launch, kernel);
   check_stream(config.stream);
   launch->arguments = copy_arguments(*launch->program, arguments);
-  enqueue(config.stream, {.type = cudaGraphNodeTypeKernel,
-                          .make_grid = [launch] { return make_grid(*launch); },
+  enqueue(config.stream, {.make_grid = [launch] { return make_grid(*launch); },
                           .begins_early = launch->begins_early});
 }
 
@@ -184,12 +183,6 @@ cudaLaunchConfig_t config_of(const dim3 &grid, const dim3 &block, size_t smem,
   config.dynamicSmemBytes = smem;
   config.stream = stream;
   return config;
-}
-
-cudaError_t launch_plainly(const void *function, const dim3 &grid, const dim3 &block,
-                           void **arguments, size_t smem, cudaStream_t stream) {
-  return call("cudaLaunchKernel", cudaErrorLaunchOutOfResources,
-              [&] { launch(config_of(grid, block, smem, stream), function, arguments); });
 }
 
 /// Launch configurations from <<< >>>, until the kernel's stub pops them.
@@ -215,12 +208,13 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
 
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
                              size_t smem, cudaStream_t stream) {
-  return launch_plainly(function, grid, block, arguments, smem, stream);
+  return call("cudaLaunchKernel", cudaErrorLaunchOutOfResources,
+              [&] { launch(config_of(grid, block, smem, stream), function, arguments); });
 }
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments,
                                size_t smem, cudaStream_t stream) {
-  return launch_plainly(kernel, grid, block, arguments, smem, stream);
+  return cudaLaunchKernel(kernel, grid, block, arguments, smem, stream);
 }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t smem, CUstream_st *stream) {

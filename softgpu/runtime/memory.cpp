@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 
 #include "softgpu/machine/faults.h"
@@ -317,8 +316,7 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
     if (!memory) return;
     check_stays(memory);
     require(!is_captured(stream), cudaErrorStreamCaptureUnsupported);
-    enqueue(stream, {.type = cudaGraphNodeTypeMemFree,
-                     .run = [memory] { release_memory(memory, Origin::kDevice); },
+    enqueue(stream, {.run = [memory] { release_memory(memory, Origin::kDevice); },
                      .runs_after_fault = true});
     note_leaving(memory);
   });

@@ -1,8 +1,6 @@
 #include "softgpu/runtime/modules.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 
 #include "softgpu/machine/faults.h"
 #include "softgpu/machine/global_memory.h"
@@ -155,14 +153,6 @@ int blocks_per_sm(const Kernel &kernel, int threads, size_t dynamic_smem) {
   return softgpu::blocks_per_sm(program, threads, smem);
 }
 
-uint64_t cluster_size(const cudaLaunchConfig_t &config) {
-  for (unsigned i = 0; i < config.numAttrs; i++) {
-    const auto &d = config.attrs[i].val.clusterDim;
-    if (config.attrs[i].id == cudaLaunchAttributeClusterDimension) return uint64_t{d.x} * d.y * d.z;
-  }
-  return 1;
-}
-
 cudaError_t count_blocks(const char *name, int *blocks, const void *function, int threads,
                          size_t dynamic_smem) {
   return get(name, blocks,
@@ -204,14 +194,6 @@ cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute attribu
               [&] { set_attribute(kernel_of(function), attribute, value); });
 }
 
-cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attribute,
-                                            int value, int device) {
-  return call("cudaKernelSetAttributeForDevice", cudaErrorInvalidValue, [&] {
-    check_device(device);
-    set_attribute(kernel_of(kernel, device), attribute, value);
-  });
-}
-
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function,
                                                           int threads, size_t dynamic_smem) {
   return count_blocks("cudaOccupancyMaxActiveBlocksPerMultiprocessor", blocks, function, threads,
@@ -224,20 +206,6 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks,
                                                                    unsigned) {
   return count_blocks("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", blocks, function,
                       threads, dynamic_smem);
-}
-
-cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *function,
-                                           const cudaLaunchConfig_t *config) {
-  return call("cudaOccupancyMaxActiveClusters", cudaErrorInvalidValue, [&] {
-    require(clusters && config, cudaErrorInvalidValue);
-    require(options().arch >= 90, cudaErrorNotSupported);
-    const uint64_t size = cluster_size(*config);
-    require(size >= 1 && size <= 16, cudaErrorInvalidClusterSize);
-    const dim3 &b = config->blockDim;
-    const int blocks = blocks_per_sm(kernel_of(function), static_cast<int>(b.x * b.y * b.z),
-                                     config->dynamicSmemBytes);
-    *clusters = blocks * options().num_sms / static_cast<int>(size);
-  });
 }
 
 }  // extern "C"

@@ -138,14 +138,6 @@ GlobalVariable library_global(cudaLibrary_t handle, const char *name) {
   return module.global(name, current_device());
 }
 
-cudaError_t get_kernel(const char *name, cudaKernel_t *kernel, const void *function) {
-  return call(name, cudaErrorInvalidDeviceFunction, [&] {
-    require(kernel, cudaErrorInvalidValue);
-    const std::lock_guard lock(registry().mutex);
-    *kernel = reinterpret_cast<cudaKernel_t>(&named_kernel(function));
-  });
-}
-
 }  // namespace
 
 Kernel &kernel_of(const void *function, int device) {
@@ -219,12 +211,16 @@ void __cudaRegisterVar(void **binary, char *variable, char *, const char *name, 
   registry().variables[variable] = add_name({name, reinterpret_cast<FatBinary *>(binary)});
 }
 
-cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function) {
-  return get_kernel("cudaGetKernel", kernel, function);
+cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *function) {
+  return call("cudaGetKernel", cudaErrorInvalidDeviceFunction, [&] {
+    require(kernel, cudaErrorInvalidValue);
+    const std::lock_guard lock(registry().mutex);
+    *kernel = reinterpret_cast<cudaKernel_t>(&named_kernel(function));
+  });
 }
 
-cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *function) {
-  return get_kernel("cudaGetKernel", kernel, function);
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function) {
+  return cudaGetKernel(kernel, function);
 }
 
 cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {

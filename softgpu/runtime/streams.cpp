@@ -157,7 +157,7 @@ WorkPtr make_work(const Stream &stream, const Task &task) {
   work->device = stream.device;
   work->stream = stream.id;
   work->runs_after_fault = task.runs_after_fault;
-  work->calls_host = task.type == cudaGraphNodeTypeHost;
+  work->calls_host = task.calls_host;
   return work;
 }
 
@@ -383,35 +383,7 @@ cudaError_t cudaDeviceSynchronize() {
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument) {
   return call("cudaLaunchHostFunc", cudaErrorInvalidValue, [&] {
     require(function, cudaErrorInvalidValue);
-    enqueue(stream, {.type = cudaGraphNodeTypeHost, .run = [=] { call_user(function, argument); }});
-  });
-}
-
-cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function,
-                                  void *argument, unsigned flags) {
-  return call("cudaStreamAddCallback", cudaErrorInvalidValue, [&] {
-    require(function && flags == 0, cudaErrorInvalidValue);
-    require(!is_captured(stream), cudaErrorStreamCaptureUnsupported);
-    const int device = current_device();
-    struct Call {
-      cudaStream_t stream;
-      cudaStreamCallback_t function;
-      void *argument;
-      cudaError_t error;
-    };
-    enqueue(stream, {.type = cudaGraphNodeTypeHost,
-                     .run =
-                         [=] {
-                           Call c{stream, function, argument, sticky_error(device)};
-                           call_user(
-                               [](void *p) {
-                                 const Call &the_call = *static_cast<Call *>(p);
-                                 the_call.function(the_call.stream, the_call.error,
-                                                   the_call.argument);
-                               },
-                               &c);
-                         },
-                     .runs_after_fault = true});
+    enqueue(stream, {.run = [=] { call_user(function, argument); }, .calls_host = true});
   });
 }
 

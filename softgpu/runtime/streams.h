@@ -17,13 +17,13 @@ struct Stream;
 
 /// Operation of a stream or of a graph node.  Can run more than once.
 struct Task {
-  cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
   std::function<void()> run = nullptr;
   std::function<std::unique_ptr<Grid>()> make_grid = nullptr;  ///< for kernels, instead of `run`
   /// True for a kernel that may start before the preceding kernel of the stream has ended.
   bool begins_early = false;
   int device = 0;
   bool runs_after_fault = false;
+  bool calls_host = false;  ///< runs a host function of the program
 };
 
 struct GraphNode {
@@ -51,7 +51,6 @@ struct Capture {
   cudaStreamCaptureMode mode;
   std::thread::id owner;
   Stream *origin = nullptr;
-  uint64_t id = 0;
   bool is_invalid = false, is_finished = false;
 };
 

@@ -26,14 +26,6 @@ void join(cudaStream_t to, cudaStream_t from) {
   REQUIRE(cudaStreamWaitEvent(to, event, 0) == cudaSuccess);
 }
 
-std::vector<cudaGraphNode_t> nodes_of(cudaGraph_t graph) {
-  size_t count = 0;
-  REQUIRE(cudaGraphGetNodes(graph, nullptr, &count) == cudaSuccess);
-  std::vector<cudaGraphNode_t> nodes(count);
-  REQUIRE(cudaGraphGetNodes(graph, nodes.data(), &count) == cudaSuccess);
-  return nodes;
-}
-
 }  // namespace
 
 PASSES_IN_EVERY_ORDER("a captured sequence runs at its launch") {
@@ -51,16 +43,6 @@ PASSES_IN_EVERY_ORDER("a captured sequence runs at its launch") {
   const cudaGraph_t graph = end_capture(stream);
   require_words(words, kOld);
 
-  const std::vector<cudaGraphNode_t> nodes = nodes_of(graph);
-  const std::vector<cudaGraphNodeType> expected = {cudaGraphNodeTypeKernel, cudaGraphNodeTypeKernel,
-                                                   cudaGraphNodeTypeMemcpy,
-                                                   cudaGraphNodeTypeMemset};
-  REQUIRE(nodes.size() == expected.size());
-  for (size_t i = 0; i < nodes.size(); i++) {
-    cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
-    REQUIRE(cudaGraphNodeGetType(nodes[i], &type) == cudaSuccess);
-    CHECK(type == expected[i]);
-  }
   const cudaGraphExec_t exec = instantiate(graph);
   REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
   for (int i = 0; i < 3; i++) REQUIRE(cudaGraphLaunch(exec, stream) == cudaSuccess);
@@ -92,22 +74,7 @@ PASSES_IN_EVERY_ORDER("a fork and a join") {
   join(stream, forked);
   REQUIRE(kernels.copy(both, right, stream) == cudaSuccess);
   REQUIRE(kernels.increment(both, stream) == cudaSuccess);
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  unsigned long long id = 0;
-  size_t num_front = 0;
-  REQUIRE(cudaStreamGetCaptureInfo(forked, &status, &id, nullptr, nullptr, nullptr, &num_front) ==
-          cudaSuccess);
-  CHECK(status == cudaStreamCaptureStatusActive);
-  CHECK(num_front == 1);
-  const cudaGraph_t graph = end_capture(stream);
-  CHECK(nodes_of(graph).size() == 5);
-  size_t num_roots = 0, num_before = 0;
-  REQUIRE(cudaGraphGetRootNodes(graph, nullptr, &num_roots) == cudaSuccess);
-  CHECK(num_roots == 1);
-  REQUIRE(cudaGraphNodeGetDependencies(nodes_of(graph)[3], nullptr, nullptr, &num_before) ==
-          cudaSuccess);
-  CHECK(num_before == 2);
-  REQUIRE(cudaGraphLaunch(instantiate(graph), stream) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(instantiate(end_capture(stream)), stream) == cudaSuccess);
   require_words(left, kNew);
   require_words(right, kNew);
   require_words(both, kNew + 1);
@@ -137,27 +104,6 @@ PASSES_IN_EVERY_ORDER("a graph launched in a capture") {
   REQUIRE(cudaGraphLaunch(one, stream) == cudaSuccess);
   REQUIRE(cudaGraphLaunch(instantiate(end_capture(stream)), stream) == cudaSuccess);
   require_words(words, kNew + 2);
-}
-
-PASSES_IN_EVERY_ORDER("an instance is updated with a graph of the same topology") {
-  const Kernels kernels;
-  uint32_t *const words = device_words();
-  const auto capture_set = [&](uint32_t value) {
-    const cudaStream_t stream = begin_capture();
-    REQUIRE(kernels.set(words, value, stream) == cudaSuccess);
-    return end_capture(stream);
-  };
-  const cudaGraphExec_t exec = instantiate(capture_set(1));
-  cudaGraphExecUpdateResultInfo info{};
-  REQUIRE(cudaGraphExecUpdate(exec, capture_set(kNew), &info) == cudaSuccess);
-  CHECK(info.result == cudaGraphExecUpdateSuccess);
-  REQUIRE(cudaGraphLaunch(exec, nullptr) == cudaSuccess);
-  require_words(words, kNew);
-
-  const cudaStream_t stream = begin_capture();
-  REQUIRE(cudaMemsetAsync(words, 0, kBytes, stream) == cudaSuccess);
-  CHECK(cudaGraphExecUpdate(exec, end_capture(stream), &info) == cudaErrorGraphExecUpdateFailure);
-  CHECK(info.result == cudaGraphExecUpdateErrorNodeTypeChanged);
 }
 
 PASSES_IN_EVERY_ORDER("forbidden calls invalidate a capture") {

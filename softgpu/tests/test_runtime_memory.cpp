@@ -64,23 +64,21 @@ PASSES_IN_EVERY_ORDER("pointer attributes") {
   CHECK(type_of(words) == cudaMemoryTypeUnregistered);
 }
 
-PASSES_IN_EVERY_ORDER("2D copies and fills in all directions") {
+PASSES_IN_EVERY_ORDER("copies and fills in all directions") {
   uint32_t *const words = device_words();
-  const std::vector<uint32_t> source = {1, 2, 3, 4, 5, 6};
-  REQUIRE(cudaMemset(words, 0, kBytes) == cudaSuccess);
-  REQUIRE(cudaMemcpy2D(words, 16, source.data(), 12, 8, 2, cudaMemcpyHostToDevice) == cudaSuccess);
-  REQUIRE(cudaMemset2D(words + 8, 8, 0xFF, 4, 2) == cudaSuccess);
-  std::vector<uint32_t> copy(12);
-  REQUIRE(cudaMemcpy(copy.data(), words, 48, cudaMemcpyDefault) == cudaSuccess);
-  CHECK(copy == std::vector<uint32_t>{1, 2, 0, 0, 4, 5, 0, 0, ~0u, 0, ~0u, 0});
+  const std::vector<uint32_t> source = {1, 2, 3};
+  REQUIRE(cudaMemset(words, 0, 20) == cudaSuccess);
+  REQUIRE(cudaMemcpy(words, source.data(), 8, cudaMemcpyHostToDevice) == cudaSuccess);
+  REQUIRE(cudaMemset(words + 3, 0xFF, 4) == cudaSuccess);
+  std::vector<uint32_t> copy(6);
+  REQUIRE(cudaMemcpy(copy.data(), words, 24, cudaMemcpyDefault) == cudaSuccess);
+  CHECK(copy == std::vector<uint32_t>{1, 2, 0, ~0u, 0, kOld});
 
   CHECK(cudaMemcpy(words, source.data(), 4, cudaMemcpyDeviceToDevice) == cudaErrorInvalidValue);
   CHECK(cudaMemcpy(words, source.data(), 4, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue);
   CHECK(cudaMemcpy(copy.data(), words, 4, cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
   CHECK(cudaMemcpy(words, source.data(), 4, static_cast<cudaMemcpyKind>(9)) ==
         cudaErrorInvalidMemcpyDirection);
-  CHECK(cudaMemcpy2D(words, 4, source.data(), 12, 8, 2, cudaMemcpyHostToDevice) ==
-        cudaErrorInvalidValue);
   CHECK(cudaMemset(copy.data(), 0, 4) == cudaErrorInvalidValue);
   CHECK(cudaMemcpy(nullptr, nullptr, 0, cudaMemcpyDefault) == cudaSuccess);
 }
@@ -155,7 +153,7 @@ PASSES("memory and streams and variables are per device", {{"SOFTGPU_DEVICES", "
   CHECK(kernels.set(on_1, kNew, stream_0) == cudaErrorInvalidResourceHandle);
   REQUIRE(kernels.set(on_1, kNew) == cudaSuccess);
   require_words(on_1, kNew);
-  REQUIRE(cudaMemcpyPeer(on_0, 0, on_1, 1, kBytes) == cudaSuccess);
+  REQUIRE(cudaMemcpy(on_0, on_1, kBytes, cudaMemcpyDefault) == cudaSuccess);
   require_words(on_0, kNew);
 
   cudaPointerAttributes attributes{};
@@ -226,8 +224,6 @@ void limit_memory(uint64_t bytes) {
   REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
 }
 
-}  // namespace
-
 IS_REPORTED("the errors of faults", "misaligned") {
   CHECK(error_of("trap;\n") == cudaErrorLaunchFailure);
   CHECK(error_of(".reg .b64 %a;\n.reg .b32 %r;\nmov.u64 %a, 4098;\nld.global.u32 %r, [%a];\n") ==
@@ -267,8 +263,6 @@ IS_REPORTED("a kernel that accesses a variable of a peer",
 
 // ---- freed and uninitialized memory
 
-namespace {
-
 /// Returns a graph of the work that `enqueue(stream)` adds to a stream.
 template <class Enqueue>
 cudaGraphExec_t capture(cudaStream_t stream, Enqueue &&enqueue) {
@@ -288,8 +282,6 @@ void free_between_launches(void *memory, Enqueue &&enqueue) {
   REQUIRE(cudaGraphLaunch(exec, stream) == cudaSuccess);
   CHECK(cudaStreamSynchronize(stream) == cudaErrorIllegalAddress);
 }
-
-}  // namespace
 
 IS_REPORTED("a graph that copies to freed memory", "a copy to") {
   uint32_t *const words = device_words(), *const source = pinned_words();
@@ -385,3 +377,5 @@ IS_REPORTED("a copy to the host of copied uninitialized memory", "reads 3 uninit
           cudaSuccess);
   CHECK(cudaMemcpy(host.data(), to, kBytes, cudaMemcpyDeviceToHost) == cudaSuccess);
 }
+
+}  // namespace
