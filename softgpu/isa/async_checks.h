@@ -2,7 +2,6 @@
 // detection of generic writes to shared memory that the async proxy reads without a fence.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "softgpu/machine/block.h"

@@ -227,24 +227,19 @@ void finish_copies(Warp &warp) {
   land_all_copies(warp, kAllLanes);
 }
 
-bool decode_async_copy(OpcodeCursor &form) {
+void decode_async_copy(OpcodeCursor &form) {
   const std::string_view kind = form.decoder.part(2);
-  if (kind == "commit_group" || kind == "wait_all") {
-    need_form(form.decoder, "async commit_group|wait_all", 0);
-    form.instruction.execute = kind == "wait_all" ? wait_for_all : commit;
-  } else if (kind == "wait_group") {
-    need_form(form.decoder, "async wait_group", 1);
+  form.take("async");
+  if (!kind.ends_with("_group") && kind != "wait_all") return decode_copy(form);
+  const bool has_count = kind == "wait_group";
+  need_form(form.decoder, has_count ? "async wait_group" : "async commit_group|wait_all",
+            has_count);
+  form.instruction.execute = has_count            ? wait_for_groups
+                             : kind == "wait_all" ? wait_for_all
+                                                  : commit;
+  if (has_count)
     form.instruction.make<uint32_t>() =
         static_cast<uint32_t>(constant_of(form.decoder, form.decoder.operands()[0]));
-    form.instruction.execute = wait_for_groups;
-  } else if (kind == "ca" || kind == "cg") {
-    decode_copy(form);
-  } else {
-    return false;
-  }
-  form.take("async");
-  form.finish();
-  return true;
 }
 
 }  // namespace softgpu

@@ -1,6 +1,5 @@
 // bar, barrier and barrier.cluster: PTX ISA, Parallel Synchronization and Communication
 // Instructions.
-#include <algorithm>
 
 #include "softgpu/isa/decode.h"
 #include "softgpu/isa/operands.h"
@@ -229,52 +228,7 @@ Step cluster_wait(Warp &warp, const Instruction &instruction, Lanes lanes) {
   return Step::kNext;
 }
 
-}  // namespace
-
-void count_exited_lanes(Warp &warp) {
-  for (NamedBarrier &barrier : warp.block->barriers) {
-    const SplitWarp split = split_warp(barrier, warp);
-    if (split.lanes == 0 || (warp.alive & ~split.lanes) != 0) continue;
-    const uint32_t num_missing = kWarpSize - split.num_counted;
-    split.last->num_counted += num_missing;
-    barrier.num_arrived += num_missing;
-    complete_if_all_came(barrier, *warp.block);
-  }
-}
-
-void count_exited_warp(Warp &warp) {
-  Block &block = *warp.block;
-  for (NamedBarrier &barrier : block.barriers) {
-    if (barrier.num_expected == num_threads_of(block)) complete_if_all_came(barrier, block);
-  }
-  Cluster &cluster = *block.cluster;
-  const bool has_arrived =
-      warp.has_arrived_at_cluster && warp.cluster_generation == cluster.generation;
-  if (has_arrived) cluster.num_arrived--;
-  complete_if_all_came(cluster);
-}
-
-bool decode_barrier(Decoder &d, Instruction &instruction) {
-  const bool is_bar = d.opcode() == "bar";
-  if (!is_bar && d.opcode() != "barrier") return false;
-  if (is_bar && d.part(1) == "warp") return false;  // isa/exchange.cpp
-  if (is_bar || d.part(1) != "cluster") {
-    decode_block_barrier(d, instruction);
-  } else if (d.has("arrive")) {
-    need_form(d, "cluster arrive release|relaxed? aligned?", 0);
-    instruction.execute = cluster_arrive;
-    instruction.make<bool>() = d.has("relaxed");
-  } else {
-    need_form(d, "cluster wait acquire? aligned?", 0);
-    instruction.execute = cluster_wait;
-  }
-  instruction.is_collective = true;
-  return true;
-}
-
 // ---- branches
-
-namespace {
 
 /// Moves lanes of the current group to another instruction; the others continue with the next.
 void send(Warp &warp, Lanes lanes, uint32_t target) {
@@ -333,36 +287,7 @@ Step trap(Warp &warp, const Instruction &instruction, Lanes lanes) {
   fault(FaultKind::kTrap, warp, instruction, first_lane(lanes), "trap");
 }
 
-}  // namespace
-
-bool decode_branch(Decoder &d, Instruction &instruction) {
-  const std::string_view opcode = d.opcode();
-  if (opcode == "bra") {
-    need_form(d, "uni?", 1);
-    instruction.execute = branch;
-    instruction.make<uint32_t>() = d.label(d.operands()[0]);
-  } else if (opcode == "brx" && d.part(1) == "idx") {
-    need_form(d, "idx uni?", 2);
-    instruction.execute = indexed_branch;
-    instruction.is_collective = true;
-    auto &o = instruction.make<IndexedBranch>();
-    o.index = d.read(d.operands().at(0), 4);
-    o.table = d.branch_table(d.operands().at(1), &o.size);
-  } else if (opcode == "ret") {
-    need_form(d, "uni?", 0);
-    instruction.execute = leave;
-  } else if (opcode == "exit" || opcode == "trap" || opcode == "brkpt") {
-    need_form(d, "", 0);
-    instruction.execute = opcode == "exit" ? leave : trap;
-  } else {
-    return false;
-  }
-  return true;
-}
-
 // ---- griddepcontrol
-
-namespace {
 
 /// The first thread of a block that executes it counts for the block.
 Step launch_dependents(Warp &warp, const Instruction &, Lanes) {
@@ -377,18 +302,7 @@ Step wait_for_prerequisite(Warp &warp, const Instruction &, Lanes lanes) {
   return Step::kNext;
 }
 
-}  // namespace
-
-bool decode_grid_dependency(Decoder &d, Instruction &instruction) {
-  if (d.opcode() != "griddepcontrol") return false;
-  need_form(d, "launch_dependents|wait", 0);
-  instruction.execute = d.has("wait") ? wait_for_prerequisite : launch_dependents;
-  return true;
-}
-
 // ---- setmaxnreg
-
-namespace {
 
 struct SetMaxRegisters {
   int count;
@@ -418,16 +332,69 @@ Step set_max_registers(Warp &warp, const Instruction &i, Lanes lanes) {
 
 }  // namespace
 
-bool decode_set_max_registers(Decoder &d, Instruction &i) {
-  if (d.opcode() != "setmaxnreg") return false;
+void count_exited_lanes(Warp &warp) {
+  for (NamedBarrier &barrier : warp.block->barriers) {
+    const SplitWarp split = split_warp(barrier, warp);
+    if (split.lanes == 0 || (warp.alive & ~split.lanes) != 0) continue;
+    const uint32_t num_missing = kWarpSize - split.num_counted;
+    split.last->num_counted += num_missing;
+    barrier.num_arrived += num_missing;
+    complete_if_all_came(barrier, *warp.block);
+  }
+}
+
+void count_exited_warp(Warp &warp) {
+  Block &block = *warp.block;
+  for (NamedBarrier &barrier : block.barriers) {
+    if (barrier.num_expected == num_threads_of(block)) complete_if_all_came(barrier, block);
+  }
+  Cluster &cluster = *block.cluster;
+  const bool has_arrived =
+      warp.has_arrived_at_cluster && warp.cluster_generation == cluster.generation;
+  if (has_arrived) cluster.num_arrived--;
+  complete_if_all_came(cluster);
+}
+
+void decode_barrier(Decoder &d, Instruction &instruction) {
+  const bool is_bar = d.opcode() == "bar";
+  if (is_bar && d.part(1) == "warp") return decode_warp_barrier(d, instruction);
+  if (is_bar || d.part(1) != "cluster") return decode_block_barrier(d, instruction);
+  const bool arrives = d.has("arrive");
+  need_form(d,
+            arrives ? "cluster arrive release|relaxed? aligned?" : "cluster wait acquire? aligned?",
+            0);
+  instruction.execute = arrives ? cluster_arrive : cluster_wait;
+  instruction.make<bool>() = d.has("relaxed");
+}
+
+void decode_branch(Decoder &d, Instruction &instruction) {
+  const std::string_view opcode = d.opcode();
+  const bool branches = opcode == "bra";
+  need_form(d, branches || opcode == "ret" ? "uni?" : "", branches ? 1 : 0);
+  if (branches) instruction.make<uint32_t>() = d.label(d.operands()[0]);
+  instruction.execute = branches ? branch : opcode == "ret" || opcode == "exit" ? leave : trap;
+}
+
+void decode_indexed_branch(Decoder &d, Instruction &instruction) {
+  need_form(d, "idx uni?", 2);
+  instruction.execute = indexed_branch;
+  auto &o = instruction.make<IndexedBranch>();
+  o.index = d.read(d.operands()[0], 4);
+  o.table = d.branch_table(d.operands()[1], &o.size);
+}
+
+void decode_grid_dependency(Decoder &d, Instruction &instruction) {
+  need_form(d, "launch_dependents|wait", 0);
+  instruction.execute = d.has("wait") ? wait_for_prerequisite : launch_dependents;
+}
+
+void decode_set_max_registers(Decoder &d, Instruction &i) {
   need_form(d, "inc|dec sync aligned u32", 1);
-  i.is_collective = true;
   i.execute = set_max_registers;
   auto &o = i.make<SetMaxRegisters>();
   const int64_t count = constant_of(d, d.operands()[0]);
   if (count % 8 != 0 || count < 24 || count > 256) d.unknown("count of setmaxnreg");
   o = {static_cast<int>(count), d.has("inc")};
-  return true;
 }
 
 }  // namespace softgpu

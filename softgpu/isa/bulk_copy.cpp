@@ -250,18 +250,13 @@ Step wait_group(Warp &warp, const Instruction &i, Lanes lanes) {
 
 }  // namespace
 
-bool decode_bulk_group(Decoder &d, Instruction &i) {
-  if (d.opcode() != "cp" || d.part(1) != "async" || d.part(2) != "bulk") return false;
-  if (d.part(3) == "commit_group") {
-    need_form(d, "async bulk commit_group", 0);
-    i.execute = commit_group;
-    return true;
-  }
-  if (d.part(3) != "wait_group") return false;
-  need_form(d, "async bulk wait_group read?", 1);
-  i.make<WaitGroup>() = {static_cast<uint32_t>(constant_of(d, d.operands()[0])), d.has("read")};
-  i.execute = wait_group;
-  return true;
+void decode_bulk_group(Decoder &d, Instruction &i) {
+  const bool commits = d.part(3) == "commit_group";
+  need_form(d, commits ? "async bulk commit_group" : "async bulk wait_group read?",
+            commits ? 0 : 1);
+  i.execute = commits ? commit_group : wait_group;
+  if (!commits)
+    i.make<WaitGroup>() = {static_cast<uint32_t>(constant_of(d, d.operands()[0])), d.has("read")};
 }
 
 }  // namespace softgpu

@@ -163,17 +163,13 @@ Comparer take_comparer(OpcodeCursor &form) {
   return comparer;
 }
 
-bool compares_pairs(const OpcodeCursor &form) {
-  return form.type == Type::kF16x2 || form.type == Type::kBf16x2;
-}
-
 /// Decodes the parts that setp and set share: the sources, and the boolean operator with its
 /// predicate, the last operand.
 CompareOperands decode_sources(OpcodeCursor &form, const Comparer &comparer) {
   const int width = register_width(form.type);
   CompareOperands o{};
   o.lower = comparer.rows;
-  o.upper = compares_pairs(form) ? comparer.upper : nullptr;
+  o.upper = is_pair(form.type) ? comparer.upper : nullptr;
   o.combination = static_cast<Combination>(1 + form.take_any({"and", "or", "xor"}));
   const bool combines = o.combination != Combination::kNone;
   form.need_operands(combines ? 4 : 3);
@@ -184,19 +180,11 @@ CompareOperands decode_sources(OpcodeCursor &form, const Comparer &comparer) {
   return o;
 }
 
-void decode_setp(OpcodeCursor &form) {
-  const Comparer comparer = take_comparer(form);
-  CompareOperands o = decode_sources(form, comparer);
-  o.to = form.decoder.write_pair(form.decoder.operands()[0], 1, &o.has_second, &o.second);
-  form.instruction.make<CompareOperands>() = o;
-  form.instruction.execute = compares_pairs(form) ? setp_of_pairs : comparer.setp;
-}
-
 /// Returns the value that set writes for true, in the lower half or both halves.
 uint32_t value_of_true(OpcodeCursor &form, Type type) {
   switch (type) {
     case Type::kU32:
-      return compares_pairs(form) ? 0xFFFF : 0xFFFFFFFF;
+      return is_pair(form.type) ? 0xFFFF : 0xFFFFFFFF;
     case Type::kF32:
       return 0x3F800000;
     case Type::kF16:
@@ -210,30 +198,7 @@ uint32_t value_of_true(OpcodeCursor &form, Type type) {
   }
 }
 
-void decode_set(OpcodeCursor &form) {
-  const uint32_t value = value_of_true(form, form.take_other_type());
-  CompareOperands o = decode_sources(form, take_comparer(form));
-  o.value = value;
-  o.to = form.write(0, 4);
-  form.instruction.make<CompareOperands>() = o;
-  form.instruction.execute = set;
-}
-
-constexpr OpcodeEntry kOpcodes[] = {
-    {"set", decode_set},
-    {"setp", decode_setp},
-};
-static_assert(is_sorted(kOpcodes));
-
-}  // namespace
-
-bool decode_compare(OpcodeCursor &form) {
-  return decode_by(kOpcodes, form);
-}
-
 // ---- selp
-
-namespace {
 
 struct SelpOperands {
   RegisterSlot to, a, b, predicate;
@@ -249,31 +214,7 @@ Step selp(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-void decode_selp(OpcodeCursor &form) {
-  if (!is_scalar(form.type)) form.unknown_type();
-  form.need_operands(4);
-  const int width = register_width(form.type);
-  SelpOperands o{};
-  o.a = form.read(1, width);
-  o.b = form.read(2, width);
-  o.predicate = form.decoder.read_predicate(form.decoder.operands()[3], &o.is_negated);
-  o.to = form.write(0, width);
-  form.instruction.make<SelpOperands>() = o;
-  form.instruction.execute = width == 8 ? selp<uint64_t> : selp<uint32_t>;
-}
-
-}  // namespace
-
-bool decode_select(OpcodeCursor &form) {
-  if (form.decoder.opcode() != "selp") return false;
-  decode_selp(form);
-  form.finish();
-  return true;
-}
-
 // ---- predicates, which are sets of lanes
-
-namespace {
 
 struct PredicateOperands {
   RegisterSlot to, a, b;
@@ -316,8 +257,37 @@ constexpr OpcodeEntry kPredicateOpcodes[] = {
     {"xor", decode_op<[](Lanes a, Lanes b) { return a ^ b; }>},
 };
 static_assert(is_sorted(kPredicateOpcodes));
-
 }  // namespace
+
+void decode_setp(OpcodeCursor &form) {
+  const Comparer comparer = take_comparer(form);
+  CompareOperands o = decode_sources(form, comparer);
+  o.to = form.decoder.write_pair(form.decoder.operands()[0], 1, &o.has_second, &o.second);
+  form.instruction.make<CompareOperands>() = o;
+  form.instruction.execute = is_pair(form.type) ? setp_of_pairs : comparer.setp;
+}
+
+void decode_set(OpcodeCursor &form) {
+  const uint32_t value = value_of_true(form, form.take_other_type());
+  CompareOperands o = decode_sources(form, take_comparer(form));
+  o.value = value;
+  o.to = form.write(0, 4);
+  form.instruction.make<CompareOperands>() = o;
+  form.instruction.execute = set;
+}
+
+void decode_selp(OpcodeCursor &form) {
+  if (!is_scalar(form.type)) form.unknown_type();
+  form.need_operands(4);
+  const int width = register_width(form.type);
+  SelpOperands o{};
+  o.a = form.read(1, width);
+  o.b = form.read(2, width);
+  o.predicate = form.decoder.read_predicate(form.decoder.operands()[3], &o.is_negated);
+  o.to = form.write(0, width);
+  form.instruction.make<SelpOperands>() = o;
+  form.instruction.execute = width == 8 ? selp<uint64_t> : selp<uint32_t>;
+}
 
 bool decode_predicate(OpcodeCursor &form) {
   return decode_by(kPredicateOpcodes, form);

@@ -297,6 +297,8 @@ uint32_t to_tf32(float x) {
   return x != x ? kFloatNan : std::fabs(x) == INFINITY ? bits : (bits + 0x1000) & ~0x1FFFu;
 }
 
+}  // namespace
+
 void decode_cvt(OpcodeCursor &form) {
   const Type to = form.take_other_type(), from = form.type;
   if (from == Type::kF32 && to == Type::kF16x2) return decode_to_pair<Fp16>(form);
@@ -310,14 +312,6 @@ void decode_cvt(OpcodeCursor &form) {
   if (is_integer_value(to) && is_float_value(from)) return decode_float_to_integer(form, to);
   if (is_float_value(to) && is_float_value(from)) return decode_float_to_float(form, to);
   form.decoder.unknown("types");
-}
-
-constexpr OpcodeEntry kOpcodes[] = {{"cvt", decode_cvt}};
-
-}  // namespace
-
-bool decode_convert(OpcodeCursor &form) {
-  return decode_by(kOpcodes, form);
 }
 
 }  // namespace softgpu

@@ -1,22 +1,23 @@
 // Dispatch of statements to the chapters of the PTX ISA.
 #include "softgpu/isa/decode.h"
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <string_view>
 
 #include "softgpu/isa/operands.h"
-#include "softgpu/machine/block.h"
-#include "softgpu/machine/lanes.h"
 #include "softgpu/machine/race_check.h"
-#include "softgpu/machine/warp.h"
 
 namespace softgpu {
 
-bool decode_arithmetic(Decoder &decoder, Instruction &instruction) {
-  OpcodeCursor form(decoder, instruction);
-  if (decode_compare(form) || decode_select(form)) return true;
+namespace {
+
+bool decode_arithmetic(OpcodeCursor &form) {
   if (is_integer(form.type)) return decode_integer(form) || decode_bits(form);
   switch (form.type) {
+    case Type::kPred:
+      return decode_predicate(form);
     case Type::kU16x2:
     case Type::kS16x2:
       return decode_packed_integer(form);
@@ -33,25 +34,7 @@ bool decode_arithmetic(Decoder &decoder, Instruction &instruction) {
   }
 }
 
-bool decode_control(Decoder &d, Instruction &i) {
-  return decode_branch(d, i) || decode_barrier(d, i) || decode_grid_dependency(d, i) ||
-         decode_exchange(d, i);
-}
-
-bool decode_tensor(Decoder &d, Instruction &i) {
-  return decode_wmma(d, i) || decode_mma(d, i) || decode_matrix_rows(d, i) || decode_wgmma(d, i) ||
-         decode_set_max_registers(d, i);
-}
-
-bool decode_async(Decoder &d, Instruction &i) {
-  return decode_mbarrier(d, i) || decode_bulk_group(d, i) || decode_tensor_copy(d, i) ||
-         decode_plain_copy(d, i) || decode_tensor_map(d, i) || decode_proxy_fence(d, i) ||
-         decode_cluster_address(d, i);
-}
-
-// ---- ld, st, atomics, cp.async, fences, and cache hints, which have no effect
-
-namespace {
+// ---- fences, and cache hints, which have no effect
 
 Step do_nothing(Warp &, const Instruction &, Lanes) {
   return Step::kNext;
@@ -73,69 +56,118 @@ Step create_policy(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// fence.proxy and fence.mbarrier_init are decoded in isa/tensor_map_edit.cpp.
-bool decode_fence(Decoder &decoder, Instruction &i) {
-  if (decoder.part(1) == "proxy" || decoder.part(1) == "mbarrier_init") return false;
-  need_form(decoder,
-            decoder.opcode() == "membar" ? "cta|gl|sys"
-                                         : "sc|acq_rel|acquire|release? cta|cluster|gpu|sys",
-            0);
+void decode_fence(Decoder &d, Instruction &i) {
+  if (d.part(1) == "proxy" || d.part(1) == "mbarrier_init") return decode_proxy_fence(d, i);
+  need_form(
+      d, d.opcode() == "membar" ? "cta|gl|sys" : "sc|acq_rel|acquire|release? cta|cluster|gpu|sys",
+      0);
   i.execute = fence;
-  return true;
 }
 
-bool decode_policy(Decoder &decoder, Instruction &i) {
+void decode_policy(Decoder &d, Instruction &i) {
   const std::string priority =
       "L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged";
-  if (decoder.has("cvt"))
-    need_form(decoder, "cvt L2 b64", 2);
-  else if (decoder.has("range"))
-    need_form(decoder, "range global? " + priority + " " + priority + "? b64", 4);
+  if (d.has("cvt"))
+    need_form(d, "cvt L2 b64", 2);
+  else if (d.has("range"))
+    need_form(d, "range global? " + priority + " " + priority + "? b64", 4);
   else
-    need_form(decoder, "fractional " + priority + " " + priority + "? b64", 1, 2);
-  i.make<RegisterSlot>() = decoder.write(decoder.operands()[0], 8);
+    need_form(d, "fractional " + priority + " " + priority + "? b64", 1, 2);
+  i.make<RegisterSlot>() = d.write(d.operands()[0], 8);
   i.execute = create_policy;
-  return true;
 }
 
-/// prefetch.tensormap is decoded with the other tensor map instructions.
-bool decode_hint(Decoder &decoder, Instruction &i) {
-  const std::string_view opcode = decoder.opcode();
-  if (opcode == "prefetch" && !decoder.has("tensormap")) {
-    need_form(decoder, "global|local? L1|L2|L2::evict_last|L2::evict_normal", 1);
-  } else if (opcode == "nanosleep") {
-    need_form(decoder, "u32", 1);
-  } else {
-    return false;
-  }
+void decode_prefetch(Decoder &d, Instruction &i) {
+  if (d.has("tensormap")) return decode_map_prefetch(d, i);
+  need_form(d, "global|local? L1|L2|L2::evict_last|L2::evict_normal", 1);
   i.execute = do_nothing;
-  return true;
 }
 
-using DecodePart = void (*)(OpcodeCursor &);
-bool decode_form(DecodePart part, Decoder &decoder, Instruction &i) {
-  OpcodeCursor form(decoder, i);
-  part(form);
-  form.finish();
-  return true;
+void decode_sleep(Decoder &d, Instruction &i) {
+  need_form(d, "u32", 1);
+  i.execute = do_nothing;
 }
+
+// ---- opcodes, except those of arithmetic
+
+using Decode = void (*)(Decoder &, Instruction &);
+
+template <void (*kDecode)(OpcodeCursor &)>
+void by_cursor(Decoder &d, Instruction &i) {
+  OpcodeCursor form(d, i);
+  kDecode(form);
+  form.finish();
+}
+
+void decode_copy(Decoder &d, Instruction &i) {
+  const Decode decode = !d.has("bulk")                  ? by_cursor<decode_async_copy>
+                        : d.part(3).ends_with("_group") ? decode_bulk_group
+                        : d.has("tensor")               ? decode_tensor_copy
+                                                        : decode_plain_copy;
+  decode(d, i);
+}
+
+struct NamedDecode {
+  std::string_view name;
+  Decode decode;
+  bool is_collective = false;
+};
+constexpr NamedDecode kOpcodes[] = {
+    {"activemask", decode_active_mask},
+    {"atom", by_cursor<decode_atom>},
+    {"bar", decode_barrier, true},
+    {"barrier", decode_barrier, true},
+    {"bra", decode_branch},
+    {"brkpt", decode_branch},
+    {"brx", decode_indexed_branch, true},
+    {"cp", decode_copy},
+    {"createpolicy", decode_policy},
+    {"cvt", by_cursor<decode_cvt>},
+    {"cvta", by_cursor<decode_cvta>},
+    {"elect", decode_elect, true},
+    {"exit", decode_branch},
+    {"fence", decode_fence},
+    {"getctarank", decode_cluster_address},
+    {"griddepcontrol", decode_grid_dependency},
+    {"isspacep", by_cursor<decode_isspacep>},
+    {"ld", by_cursor<decode_load>},
+    {"ldmatrix", decode_matrix_rows, true},
+    {"mapa", decode_cluster_address},
+    {"match", decode_match, true},
+    {"mbarrier", decode_mbarrier},
+    {"membar", decode_fence},
+    {"mma", decode_mma, true},
+    {"mov", by_cursor<decode_mov>},
+    {"nanosleep", decode_sleep},
+    {"prefetch", decode_prefetch},
+    {"red", by_cursor<decode_red>},
+    {"redux", decode_reduce, true},
+    {"ret", decode_branch},
+    {"selp", by_cursor<decode_selp>},
+    {"set", by_cursor<decode_set>},
+    {"setmaxnreg", decode_set_max_registers, true},
+    {"setp", by_cursor<decode_setp>},
+    {"shfl", decode_shuffle, true},
+    {"st", by_cursor<decode_store>},
+    {"stmatrix", decode_matrix_rows, true},
+    {"tensormap", decode_tensor_map},
+    {"trap", decode_branch},
+    {"vote", decode_vote, true},
+    {"wgmma", decode_wgmma, true},
+    {"wmma", decode_wmma, true},
+};
+static_assert(std::ranges::is_sorted(kOpcodes, {}, &NamedDecode::name));
 
 }  // namespace
 
-bool decode_memory(Decoder &decoder, Instruction &i) {
-  const std::string_view opcode = decoder.opcode();
-  if (opcode == "ld") return decode_form(decode_load, decoder, i);
-  if (opcode == "st" && decoder.part(1) != "async" && decoder.part(1) != "bulk")
-    return decode_form(decode_store, decoder, i);
-  if (opcode == "atom") return decode_form(decode_atom, decoder, i);
-  if (opcode == "red" && decoder.part(1) != "async") return decode_form(decode_red, decoder, i);
-  if (opcode == "cp" && decoder.part(1) == "async") {
-    OpcodeCursor form(decoder, i);
-    return decode_async_copy(form);
+void decode(Decoder &d, Instruction &i) {
+  const auto *known = std::ranges::lower_bound(kOpcodes, d.opcode(), {}, &NamedDecode::name);
+  if (known != std::end(kOpcodes) && known->name == d.opcode()) {
+    i.is_collective = known->is_collective;
+    return known->decode(d, i);
   }
-  if (opcode == "membar" || opcode == "fence") return decode_fence(decoder, i);
-  if (opcode == "createpolicy") return decode_policy(decoder, i);
-  return decode_hint(decoder, i);
+  OpcodeCursor form(d, i);
+  if (!decode_arithmetic(form)) d.unknown("unknown instruction");
 }
 
 }  // namespace softgpu

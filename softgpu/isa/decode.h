@@ -1,4 +1,4 @@
-// Decoders for the chapters of the PTX ISA.  Each returns false for statements of other chapters.
+// Decoders for the chapters of the PTX ISA.
 #pragma once
 
 #include "softgpu/isa/form.h"
@@ -6,47 +6,60 @@
 
 namespace softgpu {
 
-// Arithmetic, by the type of the statement.
+// Arithmetic, by the type of the statement.  Each returns false for other opcodes.
 bool decode_integer(OpcodeCursor &);             // integer.cpp
 bool decode_bits(OpcodeCursor &);                // bits.cpp
 void decode_extended_precision(OpcodeCursor &);  // .cc, addc, subc, madc
 bool decode_packed_integer(OpcodeCursor &);      // u16x2, s16x2
 bool decode_float(OpcodeCursor &);               // float.cpp: f32, f64
 bool decode_half(OpcodeCursor &);                // f16, bf16, f16x2, bf16x2
-bool decode_compare(OpcodeCursor &);             // compare.cpp: setp, set
-bool decode_select(OpcodeCursor &);              // selp
-bool decode_predicate(OpcodeCursor &);           // and, or, xor, not, mov of .pred
-bool decode_convert(OpcodeCursor &);             // convert.cpp: cvt
-bool decode_address_space(OpcodeCursor &);       // move.cpp: cvta, isspacep
+bool decode_predicate(OpcodeCursor &);           // compare.cpp: and, or, xor, not, mov of .pred
+
+void decode_set(OpcodeCursor &);  // compare.cpp
+void decode_setp(OpcodeCursor &);
+void decode_selp(OpcodeCursor &);
+void decode_cvt(OpcodeCursor &);  // convert.cpp
+void decode_mov(OpcodeCursor &);  // move.cpp
+void decode_cvta(OpcodeCursor &);
+void decode_isspacep(OpcodeCursor &);
 
 // Memory.
 void decode_load(OpcodeCursor &);   // load_store.cpp: ld
 void decode_store(OpcodeCursor &);  // st
 void decode_atom(OpcodeCursor &);   // atomic.cpp
 void decode_red(OpcodeCursor &);
-bool decode_async_copy(OpcodeCursor &);  // async_copy.cpp: cp.async without the bulk variants
+void decode_async_copy(OpcodeCursor &);  // async_copy.cpp: cp.async without the bulk variants
 
 // Control.
-bool decode_branch(Decoder &, Instruction &);   // barrier.cpp: bra, brx.idx, ret, exit, trap, brkpt
-bool decode_barrier(Decoder &, Instruction &);  // bar, barrier
-bool decode_grid_dependency(Decoder &, Instruction &);    // griddepcontrol
-bool decode_set_max_registers(Decoder &, Instruction &);  // setmaxnreg
-/// exchange.cpp: shfl, vote, match, redux, elect, bar.warp.sync
-bool decode_exchange(Decoder &, Instruction &);
+void decode_branch(Decoder &, Instruction &);           // barrier.cpp: bra, ret, exit, trap, brkpt
+void decode_indexed_branch(Decoder &, Instruction &);   // brx.idx
+void decode_barrier(Decoder &, Instruction &);          // bar, barrier
+void decode_grid_dependency(Decoder &, Instruction &);  // griddepcontrol
+void decode_set_max_registers(Decoder &, Instruction &);  // setmaxnreg
+
+// Exchange between lanes: exchange.cpp.
+void decode_shuffle(Decoder &, Instruction &);
+void decode_vote(Decoder &, Instruction &);
+void decode_match(Decoder &, Instruction &);
+void decode_reduce(Decoder &, Instruction &);
+void decode_elect(Decoder &, Instruction &);
+void decode_warp_barrier(Decoder &, Instruction &);  // bar.warp
+void decode_active_mask(Decoder &, Instruction &);
 
 // Matrices.
-bool decode_wmma(Decoder &, Instruction &);
-bool decode_mma(Decoder &, Instruction &);
-bool decode_matrix_rows(Decoder &, Instruction &);  // ldmatrix, stmatrix
-bool decode_wgmma(Decoder &, Instruction &);
+void decode_mma(Decoder &, Instruction &);
+void decode_wmma(Decoder &, Instruction &);
+void decode_matrix_rows(Decoder &, Instruction &);  // ldmatrix, stmatrix
+void decode_wgmma(Decoder &, Instruction &);
 
 // Asynchronous operations.
-bool decode_mbarrier(Decoder &, Instruction &);
-bool decode_tensor_copy(Decoder &, Instruction &);      // tma.cpp: cp.async.bulk.tensor
-bool decode_plain_copy(Decoder &, Instruction &);       // cp.async.bulk without a tensor
-bool decode_bulk_group(Decoder &, Instruction &);       // bulk_copy.cpp: commit_group, wait_group
-bool decode_tensor_map(Decoder &, Instruction &);       // tensor_map_edit.cpp: tensormap, its proxy
-bool decode_proxy_fence(Decoder &, Instruction &);      // fence.proxy, mbarrier_init
-bool decode_cluster_address(Decoder &, Instruction &);  // mapa, getctarank
+void decode_mbarrier(Decoder &, Instruction &);
+void decode_cluster_address(Decoder &, Instruction &);  // mbarrier.cpp: mapa, getctarank
+void decode_tensor_copy(Decoder &, Instruction &);      // tma.cpp: cp.async.bulk.tensor
+void decode_plain_copy(Decoder &, Instruction &);       // cp.async.bulk without a tensor
+void decode_bulk_group(Decoder &, Instruction &);       // bulk_copy.cpp: commit_group, wait_group
+void decode_tensor_map(Decoder &, Instruction &);       // tensor_map_edit.cpp: tensormap
+void decode_map_prefetch(Decoder &, Instruction &);     // prefetch.tensormap
+void decode_proxy_fence(Decoder &, Instruction &);      // fence.proxy, fence.mbarrier_init
 
 }  // namespace softgpu

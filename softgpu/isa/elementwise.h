@@ -7,7 +7,6 @@
 
 #include <array>
 #include <bit>
-#include <cstdint>
 #include <tuple>
 #include <type_traits>
 #include <utility>

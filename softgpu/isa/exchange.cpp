@@ -215,6 +215,8 @@ T choose(const Decoder &d, const std::pair<std::string_view, T> (&choices)[n]) {
   d.unknown("operation");
 }
 
+}  // namespace
+
 void decode_shuffle(Decoder &d, Instruction &instruction) {
   need_form(d, "sync up|down|bfly|idx b32", 5);
   auto &o = instruction.make<Shuffle>();
@@ -286,28 +288,10 @@ void decode_warp_barrier(Decoder &d, Instruction &instruction) {
   instruction.execute = warp_barrier;
 }
 
-}  // namespace
-
-bool decode_exchange(Decoder &d, Instruction &instruction) {
-  const std::string_view opcode = d.opcode();
-  if (opcode == "activemask") {
-    need_form(d, "b32", 1);
-    instruction.execute = active_mask;
-    instruction.make<RegisterSlot>() = d.write(d.operands()[0], 4);
-    return true;
-  }
-  void (*decode)(Decoder &, Instruction &) = nullptr;
-  if (opcode == "shfl") decode = decode_shuffle;
-  if (opcode == "vote") decode = decode_vote;
-  if (opcode == "match") decode = decode_match;
-  if (opcode == "redux") decode = decode_reduce;
-  if (opcode == "elect") decode = decode_elect;
-  if (opcode == "bar" && d.part(1) == "warp") decode = decode_warp_barrier;
-  if (!decode) return false;
-  if (!d.has("sync")) d.unknown("the form before sm_70, without .sync");
-  decode(d, instruction);
-  instruction.is_collective = true;
-  return true;
+void decode_active_mask(Decoder &d, Instruction &instruction) {
+  need_form(d, "b32", 1);
+  instruction.execute = active_mask;
+  instruction.make<RegisterSlot>() = d.write(d.operands()[0], 4);
 }
 
 }  // namespace softgpu

@@ -180,13 +180,10 @@ uint32_t modify_signs(uint32_t a) {
 bool is_bf16(const OpcodeCursor &form) {
   return form.type == Type::kBf16 || form.type == Type::kBf16x2;
 }
-bool is_pair(const OpcodeCursor &form) {
-  return form.type == Type::kF16x2 || form.type == Type::kBf16x2;
-}
 
 template <class Operation>
 void decode_operation(OpcodeCursor &form) {
-  if (is_pair(form))
+  if (is_pair(form.type))
     decode_elementwise<Operation::two>(form);
   else
     decode_elementwise<Operation::one>(form);
@@ -223,7 +220,7 @@ void decode_tanh(OpcodeCursor &form) {
 }
 template <bool kAbs>
 void decode_sign(OpcodeCursor &form) {
-  if (is_pair(form))
+  if (is_pair(form.type))
     decode_elementwise<modify_signs<kAbs, 0x80008000>>(form);
   else
     decode_elementwise<modify_signs<kAbs, 0x8000>>(form);

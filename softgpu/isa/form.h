@@ -57,6 +57,10 @@ constexpr bool is_scalar(Type type) {
   return is_integer(type) || type == Type::kF32 || type == Type::kF64;
 }
 
+constexpr bool is_pair(Type type) {
+  return type == Type::kF16x2 || type == Type::kBf16x2;
+}
+
 /// C++ type of a value; void for types with separate templates.
 template <Type type>
 using Native =

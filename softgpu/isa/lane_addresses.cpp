@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cinttypes>
-#include <limits>
 #include <vector>
 
-#include "softgpu/machine/block.h"
 #include "softgpu/machine/faults.h"
-#include "softgpu/machine/global_memory.h"
 
 namespace softgpu {
 namespace {
@@ -221,60 +218,27 @@ uint64_t divide_up(uint64_t value, uint64_t by) {
   return (value + by - 1) / by;
 }
 
-/// Sorts the values of the lanes, which usually are sorted already.
+/// Returns the distinct values of the lanes in order; they usually are sorted already.
 template <class T>
-class SortedLanes {
- public:
-  SortedLanes(Lanes lanes, const T *values) {
-    for_each_lane(lanes, [&](int l) {
-      is_sorted_ &= size_ == 0 || sorted_[size_ - 1] <= values[l];
-      sorted_[size_++] = values[l];
-    });
-    if (!is_sorted_) std::sort(begin(), end());
-  }
-  T *begin() { return sorted_; }
-  T *end() { return sorted_ + size_; }
-
- private:
-  T sorted_[kWarpSize];
-  int size_ = 0;
-  bool is_sorted_ = true;
-};
+std::span<T> distinct(Lanes lanes, const T *values, T (&memory)[kWarpSize]) {
+  T *end = memory;
+  for_each_lane(lanes, [&](int l) { *end++ = values[l]; });
+  if (!std::is_sorted(memory, end)) std::sort(memory, end);
+  return {memory, std::unique(memory, end)};
+}
 
 /// Counts sectors.  Lanes with equal addresses count once; other lanes do not overlap, because
 /// addresses are multiples of `bytes`.
 void count_sectors(AccessCount &count, Lanes lanes, const uint64_t *addresses, uint32_t bytes) {
-  uint64_t num_places = 0, counted = 0;  // sectors before `counted` are counted
-  uint64_t before = ~uint64_t{0};
-  for (const uint64_t address : SortedLanes(lanes, addresses)) {
-    if (address == before) continue;
-    before = address;
-    num_places++;
+  uint64_t memory[kWarpSize], counted = 0;  // sectors before `counted` are counted
+  const auto places = distinct(lanes, addresses, memory);
+  for (const uint64_t address : places) {
     const uint64_t end = divide_up(address + bytes, kSectorBytes);
     count.sectors += end - std::min(end, std::max(address / kSectorBytes, counted));
     counted = end;
   }
-  count.global_bytes += num_places * bytes;
-  count.least_sectors += divide_up(num_places * bytes, kSectorBytes);
-}
-
-/// Bank usage of lanes that are served together, in units of one or more words.  A slot consists of
-/// as many banks as a unit has words.
-struct BankUse {
-  uint32_t num_units = 0;  ///< distinct units
-  uint32_t most_in_slot = 0;
-};
-BankUse bank_use(Lanes lanes, const uint32_t *units, uint32_t num_slots) {
-  BankUse use;
-  std::array<uint32_t, kNumBanks> in_slot{};
-  uint32_t before = 0;
-  for (const uint32_t unit : SortedLanes(lanes, units)) {
-    if (use.num_units != 0 && unit == before) continue;
-    before = unit;
-    use.num_units++;
-    use.most_in_slot = std::max(use.most_in_slot, ++in_slot[unit % num_slots]);
-  }
-  return use;
+  count.global_bytes += places.size() * bytes;
+  count.least_sectors += divide_up(places.size() * bytes, kSectorBytes);
 }
 
 /// Counts passes over the banks: the maximum number of distinct words in one bank.  Lanes that read
@@ -285,10 +249,13 @@ void count_wavefronts(AccessCount &count, Lanes lanes, const uint32_t *addresses
   for_each_lane(lanes, [&](int l) { units[l] = addresses[l] / unit; });
   for (uint32_t first = 0; first < kWarpSize; first += lanes_at_once) {
     const Lanes together = lanes & kAllLanes >> (kWarpSize - lanes_at_once) << first;
-    const BankUse use = bank_use(together, units, lanes_at_once);
-    count.shared_bytes += uint64_t{use.num_units} * unit;
-    count.wavefronts += use.most_in_slot;
-    count.least_wavefronts += divide_up(uint64_t{use.num_units} * unit, kWavefrontBytes);
+    uint32_t memory[kWarpSize];
+    std::array<uint32_t, kNumBanks> in_slot{};  // a slot has as many banks as a unit has words
+    const auto accessed = distinct(together, units, memory);
+    for (const uint32_t x : accessed) in_slot[x % lanes_at_once]++;
+    count.shared_bytes += accessed.size() * unit;
+    count.wavefronts += *std::ranges::max_element(in_slot);
+    count.least_wavefronts += divide_up(accessed.size() * unit, kWavefrontBytes);
   }
 }
 
@@ -316,14 +283,13 @@ class Unwritten {
   int lane_ = -1;
 };
 
-Block *block_of(Warp &warp, uint32_t address) {
+}  // namespace
+
+SharedMemory *memory_at(Warp &warp, uint32_t address) {
   const auto &blocks = warp.block->cluster->blocks;
   const uint32_t rank = address >> kRankShift;
-  if (rank >= blocks.size()) return nullptr;
-  return blocks[rank].get();
+  return rank < blocks.size() ? &blocks[rank]->smem : nullptr;
 }
-
-}  // namespace
 
 void watch_global(Warp &warp, const Instruction &i, Lanes lanes, const uint64_t *addresses,
                   uint32_t bytes, Access access) {
@@ -343,10 +309,10 @@ void watch_shared(Warp &warp, const Instruction &i, Lanes lanes, const uint32_t 
   if (!options().checks_initialised) return;
   Unwritten unwritten;
   for_each_lane(lanes, [&](int l) {
-    Block *block = block_of(warp, addresses[l]);
+    SharedMemory *smem = memory_at(warp, addresses[l]);
     const uint32_t offset = addresses[l] & kOffsetMask;
-    if (block == nullptr || !block->smem.holds(offset, bytes)) return;
-    WrittenBytes &written = block->smem.written();
+    if (smem == nullptr || !smem->holds(offset, bytes)) return;
+    WrittenBytes &written = smem->written();
     if (access != Access::kWrite) unwritten.add(l, written.find_unwritten(offset, bytes));
     if (access != Access::kRead) written.set(offset, bytes);
   });

@@ -18,8 +18,6 @@
 
 namespace softgpu {
 
-struct Block;
-
 // Observation of memory accesses: traffic counters (SOFTGPU_COUNT) and reads of uninitialized
 // memory (SOFTGPU_INITCHECK).  load_store.h checks races, for which the lane of each access is
 // needed.
@@ -49,6 +47,9 @@ void watch_global(Warp &, const Instruction &, Lanes, const uint64_t *addresses,
 /// matrix, with 8 lanes.
 void watch_shared(Warp &, const Instruction &, Lanes, const uint32_t *addresses, uint32_t bytes,
                   Access);
+
+/// Returns the shared memory of a block of the cluster, or null.
+SharedMemory *memory_at(Warp &, uint32_t address);
 
 struct MemoryRun {
   uint64_t address;

@@ -220,12 +220,6 @@ struct SharedLanes {
   uint32_t addresses[kWarpSize];
 };
 
-SharedMemory *memory_at(Warp &warp, uint32_t address) {
-  const auto &blocks = warp.block->cluster->blocks;
-  const uint32_t rank = address >> kRankShift;
-  return rank < blocks.size() ? &blocks[rank]->smem : nullptr;
-}
-
 SharedLanes shared_lanes(Warp &warp, Lanes lanes, const AccessOperands &o,
                          const LaneAddresses &addresses) {
   SharedLanes shared{};

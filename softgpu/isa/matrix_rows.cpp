@@ -113,11 +113,9 @@ Step store_matrices(Warp &warp, const Instruction &i, Lanes lanes) {
 
 }  // namespace
 
-bool decode_matrix_rows(Decoder &d, Instruction &i) {
+void decode_matrix_rows(Decoder &d, Instruction &i) {
   const bool is_store = d.opcode() == "stmatrix";
-  if (!is_store && d.opcode() != "ldmatrix") return false;
   need_form(d, "sync aligned m8n8 x1|x2|x4 trans? shared|shared::cta? b16", 2);
-  i.is_collective = true;
   auto &o = i.make<MatrixRows>();
   o.num_matrices = d.has("x1") ? 1 : d.has("x2") ? 2 : 4;
   o.is_transposed = d.has("trans");
@@ -127,7 +125,6 @@ bool decode_matrix_rows(Decoder &d, Instruction &i) {
   if (rows.size() != o.num_matrices) d.unknown("number of registers of ldmatrix or stmatrix");
   o.rows = d.list(rows);
   i.execute = is_store ? store_matrices : load_matrices;
-  return true;
 }
 
 }  // namespace softgpu

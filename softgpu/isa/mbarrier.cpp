@@ -210,6 +210,41 @@ Step wait(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
+// ---- mapa, getctarank
+
+struct Operands {
+  RegisterSlot to, address, rank;
+};
+
+/// Sets the rank in the high bits of a 32-bit shared address, or of the lower half of a generic
+/// address.
+template <class T>
+Step map_address(Warp &warp, const Instruction &i, Lanes lanes) {
+  const auto &o = i.as<Operands>();
+  const size_t num_blocks = warp.block->cluster->blocks.size();
+  T mapped[kWarpSize];
+  for_each_lane(lanes, [&](int lane) {
+    const uint32_t rank = warp.row<uint32_t>(o.rank)[lane];
+    if (rank >= num_blocks)
+      fault(warp, i, lane, "mapa of rank %u in a cluster of %zu blocks", rank, num_blocks);
+    const T address = warp.row<T>(o.address)[lane];
+    mapped[lane] = (address & ~(T{0xFF} << kRankShift)) | static_cast<T>(rank) << kRankShift;
+  });
+  for_each_lane(lanes, [&](int lane) { warp.row<T>(o.to)[lane] = mapped[lane]; });
+  return Step::kNext;
+}
+
+template <class T>
+Step get_rank(Warp &warp, const Instruction &i, Lanes lanes) {
+  const auto &o = i.as<Operands>();
+  uint32_t ranks[kWarpSize];
+  for_each_lane(lanes, [&](int lane) {
+    ranks[lane] = static_cast<uint32_t>(warp.row<T>(o.address)[lane]) >> kRankShift;
+  });
+  for_each_lane(lanes, [&](int lane) { warp.row<uint32_t>(o.to)[lane] = ranks[lane]; });
+  return Step::kNext;
+}
+
 // ---- decoding
 
 void decode_init(Decoder &d, Instruction &i) {
@@ -301,65 +336,17 @@ void complete_transaction(Warp &warp, const Instruction &i, int lane, uint32_t m
   write(warp, i, lane, mbarrier, at, m);
 }
 
-bool decode_mbarrier(Decoder &d, Instruction &i) {
-  if (d.opcode() != "mbarrier") return false;
+void decode_mbarrier(Decoder &d, Instruction &i) {
   const std::string_view what = d.part(1);
-  if (what == "init") {
-    decode_init(d, i);
-  } else if (what == "inval") {
-    decode_invalidate(d, i);
-  } else if (what == "arrive" || what == "arrive_drop" || what == "expect_tx") {
-    decode_arrive(d, i);
-  } else if (what == "try_wait" || what == "test_wait") {
-    decode_wait(d, i, what == "try_wait");
-  } else {
-    d.unknown("mbarrier." + std::string(what));
-  }
-  return true;
+  if (what == "init") return decode_init(d, i);
+  if (what == "inval") return decode_invalidate(d, i);
+  const bool may_block = what == "try_wait";
+  if (may_block || what == "test_wait") return decode_wait(d, i, may_block);
+  decode_arrive(d, i);
 }
 
-// ---- mapa, getctarank
-
-namespace {
-
-struct Operands {
-  RegisterSlot to, address, rank;
-};
-
-/// Sets the rank in the high bits of a 32-bit shared address, or of the lower half of a generic
-/// address.
-template <class T>
-Step map_address(Warp &warp, const Instruction &i, Lanes lanes) {
-  const auto &o = i.as<Operands>();
-  const size_t num_blocks = warp.block->cluster->blocks.size();
-  T mapped[kWarpSize];
-  for_each_lane(lanes, [&](int lane) {
-    const uint32_t rank = warp.row<uint32_t>(o.rank)[lane];
-    if (rank >= num_blocks)
-      fault(warp, i, lane, "mapa of rank %u in a cluster of %zu blocks", rank, num_blocks);
-    const T address = warp.row<T>(o.address)[lane];
-    mapped[lane] = (address & ~(T{0xFF} << kRankShift)) | static_cast<T>(rank) << kRankShift;
-  });
-  for_each_lane(lanes, [&](int lane) { warp.row<T>(o.to)[lane] = mapped[lane]; });
-  return Step::kNext;
-}
-
-template <class T>
-Step get_rank(Warp &warp, const Instruction &i, Lanes lanes) {
-  const auto &o = i.as<Operands>();
-  uint32_t ranks[kWarpSize];
-  for_each_lane(lanes, [&](int lane) {
-    ranks[lane] = static_cast<uint32_t>(warp.row<T>(o.address)[lane]) >> kRankShift;
-  });
-  for_each_lane(lanes, [&](int lane) { warp.row<uint32_t>(o.to)[lane] = ranks[lane]; });
-  return Step::kNext;
-}
-
-}  // namespace
-
-bool decode_cluster_address(Decoder &d, Instruction &i) {
+void decode_cluster_address(Decoder &d, Instruction &i) {
   const bool maps = d.opcode() == "mapa";
-  if (!maps && d.opcode() != "getctarank") return false;
   need_form(d, "shared::cluster? u32|u64", maps ? 3 : 2);
   const bool is_wide = d.type() == "u64";
   const int width = is_wide ? 8 : 4;
@@ -373,7 +360,6 @@ bool decode_cluster_address(Decoder &d, Instruction &i) {
     o.to = d.write(d.operands()[0], 4);
     i.execute = is_wide ? get_rank<uint64_t> : get_rank<uint32_t>;
   }
-  return true;
 }
 
 }  // namespace softgpu

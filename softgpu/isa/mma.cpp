@@ -91,36 +91,7 @@ int depth_of(std::string_view shape) {
   return shape == "m16n8k4" ? 4 : shape == "m16n8k8" ? 8 : shape == "m16n8k16" ? 16 : 0;
 }
 
-}  // namespace
-
-bool decode_mma(Decoder &d, Instruction &i) {
-  if (d.opcode() != "mma") return false;
-  // mma.sync.aligned.SHAPE.row.col.D.A.B.C
-  if (d.statement().opcode.size() != 10 || d.part(1) != "sync" || d.part(2) != "aligned" ||
-      d.part(4) != "row" || d.part(5) != "col" || d.operands().size() != 4)
-    d.unknown("form of mma");
-  const int depth = depth_of(d.part(3));
-  const std::string_view sums = d.part(6), factors = d.part(7);
-  i.execute = depth == 0 || d.part(8) != factors || d.part(9) != sums
-                  ? nullptr
-                  : handler_of(factors, sums, depth);
-  if (i.execute == nullptr) d.unknown("shape or type of mma");
-  i.is_collective = true;
-
-  const auto a = read_rows(d, d.operands()[1]), b = read_rows(d, d.operands()[2]),
-             c = read_rows(d, d.operands()[3]), to = write_rows(d, d.operands()[0]);
-  const size_t num_a = static_cast<size_t>(factors == "tf32" ? depth / 2 : depth / 4);
-  const size_t num_sums = sums == "f16" ? 2 : 4;
-  if (to.size() != num_sums || a.size() != num_a || b.size() != num_a / 2 || c.size() != num_sums)
-    d.unknown("number of registers of mma");
-  auto &o = i.make<Mma>();
-  o = {d.list(to), d.list(a), d.list(b), d.list(c), static_cast<uint8_t>(depth)};
-  return true;
-}
-
 // ---- wmma
-
-namespace {
 
 struct WmmaMemory {
   AddressOperand address;
@@ -291,14 +262,31 @@ void decode_product(Decoder &d, Instruction &i) {
 
 }  // namespace
 
-bool decode_wmma(Decoder &d, Instruction &i) {
-  if (d.opcode() != "wmma") return false;
-  i.is_collective = true;
-  if (d.part(1) == "mma")
-    decode_product(d, i);
-  else
-    decode_memory(d, i, d.part(1) == "store");
-  return true;
+void decode_mma(Decoder &d, Instruction &i) {
+  // mma.sync.aligned.SHAPE.row.col.D.A.B.C
+  if (d.statement().opcode.size() != 10 || d.part(1) != "sync" || d.part(2) != "aligned" ||
+      d.part(4) != "row" || d.part(5) != "col" || d.operands().size() != 4)
+    d.unknown("form of mma");
+  const int depth = depth_of(d.part(3));
+  const std::string_view sums = d.part(6), factors = d.part(7);
+  i.execute = depth == 0 || d.part(8) != factors || d.part(9) != sums
+                  ? nullptr
+                  : handler_of(factors, sums, depth);
+  if (i.execute == nullptr) d.unknown("shape or type of mma");
+
+  const auto a = read_rows(d, d.operands()[1]), b = read_rows(d, d.operands()[2]),
+             c = read_rows(d, d.operands()[3]), to = write_rows(d, d.operands()[0]);
+  const size_t num_a = static_cast<size_t>(factors == "tf32" ? depth / 2 : depth / 4);
+  const size_t num_sums = sums == "f16" ? 2 : 4;
+  if (to.size() != num_sums || a.size() != num_a || b.size() != num_a / 2 || c.size() != num_sums)
+    d.unknown("number of registers of mma");
+  auto &o = i.make<Mma>();
+  o = {d.list(to), d.list(a), d.list(b), d.list(c), static_cast<uint8_t>(depth)};
+}
+
+void decode_wmma(Decoder &d, Instruction &i) {
+  if (d.part(1) == "mma") return decode_product(d, i);
+  decode_memory(d, i, d.part(1) == "store");
 }
 
 }  // namespace softgpu

@@ -1,8 +1,6 @@
-// mov, and the dispatch of moves, conversions and predicates: PTX ISA, Data Movement and Conversion
-// Instructions.
+// mov, cvta and isspacep: PTX ISA, Data Movement and Conversion Instructions.
 #include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "softgpu/isa/decode.h"
 #include "softgpu/isa/elementwise.h"
@@ -117,32 +115,7 @@ void decode_vector(OpcodeCursor &form, int width, bool packs) {
                                        : vector_handler<uint32_t, uint8_t>(packs);
 }
 
-void decode_mov(OpcodeCursor &form) {
-  if (!is_scalar(form.type)) form.unknown_type();
-  form.need_operands(2);
-  const int width = register_width(form.type);
-  const auto &operands = form.decoder.operands();
-  if (operands[1].kind == ptx::OperandKind::kVector)
-    decode_vector(form, width, true);
-  else if (operands[0].kind == ptx::OperandKind::kVector)
-    decode_vector(form, width, false);
-  else
-    decode_plain(form, width);
-}
-
-constexpr OpcodeEntry kOpcodes[] = {{"mov", decode_mov}};
-
-}  // namespace
-
-bool decode_move(Decoder &decoder, Instruction &instruction) {
-  OpcodeCursor form(decoder, instruction);
-  if (form.type == Type::kPred) return decode_predicate(form);
-  return decode_by(kOpcodes, form) || decode_convert(form) || decode_address_space(form);
-}
-
 // ---- cvta, isspacep
-
-namespace {
 
 /// Constants and parameters are in process memory, like global memory.
 uint64_t window_of(Space space) {
@@ -190,21 +163,6 @@ Step from_generic(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// Decodes cvta.space.u64 and cvta.to.space.u64.
-void decode_cvta(OpcodeCursor &form) {
-  if (form.type != Type::kU64) form.unknown_type();
-  form.need_operands(2);
-  const bool to_space = form.take("to");
-  const uint64_t window = window_of(need_space(form));
-  form.take(form.decoder.part(to_space ? 2 : 1));
-  CvtaOperands o{};
-  o.window = window;
-  o.from = form.read(1, 8);
-  o.to = form.write(0, 8);
-  form.instruction.make<CvtaOperands>() = o;
-  form.instruction.execute = to_space && window != 0 ? from_generic : to_generic;
-}
-
 struct IsspacepOperands {
   RegisterSlot to, address;
   Space space;
@@ -233,6 +191,37 @@ Step isspacep(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
+}  // namespace
+
+void decode_mov(OpcodeCursor &form) {
+  if (form.type == Type::kPred) return void(decode_predicate(form));
+  if (!is_scalar(form.type)) form.unknown_type();
+  form.need_operands(2);
+  const int width = register_width(form.type);
+  const auto &operands = form.decoder.operands();
+  if (operands[1].kind == ptx::OperandKind::kVector)
+    decode_vector(form, width, true);
+  else if (operands[0].kind == ptx::OperandKind::kVector)
+    decode_vector(form, width, false);
+  else
+    decode_plain(form, width);
+}
+
+/// Decodes cvta.space.u64 and cvta.to.space.u64.
+void decode_cvta(OpcodeCursor &form) {
+  if (form.type != Type::kU64) form.unknown_type();
+  form.need_operands(2);
+  const bool to_space = form.take("to");
+  const uint64_t window = window_of(need_space(form));
+  form.take(form.decoder.part(to_space ? 2 : 1));
+  CvtaOperands o{};
+  o.window = window;
+  o.from = form.read(1, 8);
+  o.to = form.write(0, 8);
+  form.instruction.make<CvtaOperands>() = o;
+  form.instruction.execute = to_space && window != 0 ? from_generic : to_generic;
+}
+
 /// Decodes isspacep.space.
 void decode_isspacep(OpcodeCursor &form) {
   form.need_operands(2);
@@ -245,18 +234,6 @@ void decode_isspacep(OpcodeCursor &form) {
   o.to = form.write(0, 1);
   form.instruction.make<IsspacepOperands>() = o;
   form.instruction.execute = isspacep;
-}
-
-constexpr OpcodeEntry kAddressOpcodes[] = {
-    {"cvta", decode_cvta},
-    {"isspacep", decode_isspacep},
-};
-static_assert(is_sorted(kAddressOpcodes));
-
-}  // namespace
-
-bool decode_address_space(OpcodeCursor &form) {
-  return decode_by(kAddressOpcodes, form);
 }
 
 }  // namespace softgpu

@@ -182,6 +182,31 @@ Step prefetch_map(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
+// ---- fence.proxy and fence.mbarrier_init
+
+struct AsyncFence {
+  bool is_of_shared, is_of_global;
+};
+
+Step fence_async(Warp &warp, const Instruction &i, Lanes lanes) {
+  const auto &o = i.as<AsyncFence>();
+  RaceCheck *const races = races_of(warp);
+  if (o.is_of_global && races != nullptr) races->fence_proxy(warp, lanes);
+  if (!o.is_of_shared) return Step::kNext;
+  const uint32_t now = warp.block->smem.fence();
+  for_each_lane(lanes, [&](int lane) { warp.bulk.fenced[static_cast<size_t>(lane)] = now; });
+  warp.block->unfenced_mbarriers.fence(warp.first_thread(), lanes);
+  return Step::kNext;
+}
+
+/// Releases initializations to the cluster, including threads that learn of them through relaxed
+/// operations.
+Step fence_initialisation(Warp &warp, const Instruction &, Lanes lanes) {
+  warp.block->unfenced_mbarriers.fence(warp.first_thread(), lanes);
+  if (RaceCheck *races = races_of(warp)) races->fence(warp, lanes);
+  return Step::kNext;
+}
+
 // ---- decoding
 
 /// tensormap.replace.tile.FIELD.SPACE.b1024.TYPE [address]{, dimension}, value
@@ -235,12 +260,6 @@ void decode_fence(Decoder &d, Instruction &i) {
   i.execute = acquire_map;
 }
 
-void decode_prefetch(Decoder &d, Instruction &i) {
-  need_form(d, "tensormap param|const|global?", 1);
-  i.make<AddressOperand>() = decode_address(d, d.operands()[0]);
-  i.execute = prefetch_map;
-}
-
 }  // namespace
 
 TensorMap read_tensor_map(Warp &warp, const Instruction &i, int lane, uint64_t address) {
@@ -257,68 +276,6 @@ TensorMap read_tensor_map(Warp &warp, const Instruction &i, int lane, uint64_t a
   return map;
 }
 
-bool decode_tensor_map(Decoder &d, Instruction &i) {
-  if (d.opcode() == "tensormap" && d.part(1) == "replace") {
-    decode_replace(d, i);
-  } else if (d.opcode() == "tensormap" && d.part(1) == "cp_fenceproxy") {
-    decode_copy(d, i);
-  } else if (d.opcode() == "fence" && d.part(2) == "tensormap::generic") {
-    decode_fence(d, i);
-  } else if (d.opcode() == "prefetch" && d.has("tensormap")) {
-    decode_prefetch(d, i);
-  } else {
-    return false;
-  }
-  return true;
-}
-
-// ---- fence.proxy and fence.mbarrier_init
-
-namespace {
-
-struct AsyncFence {
-  bool is_of_shared, is_of_global;
-};
-
-Step fence_async(Warp &warp, const Instruction &i, Lanes lanes) {
-  const auto &o = i.as<AsyncFence>();
-  RaceCheck *const races = races_of(warp);
-  if (o.is_of_global && races != nullptr) races->fence_proxy(warp, lanes);
-  if (!o.is_of_shared) return Step::kNext;
-  const uint32_t now = warp.block->smem.fence();
-  for_each_lane(lanes, [&](int lane) { warp.bulk.fenced[static_cast<size_t>(lane)] = now; });
-  warp.block->unfenced_mbarriers.fence(warp.first_thread(), lanes);
-  return Step::kNext;
-}
-
-/// Releases initializations to the cluster, including threads that learn of them through relaxed
-/// operations.
-Step fence_initialisation(Warp &warp, const Instruction &, Lanes lanes) {
-  warp.block->unfenced_mbarriers.fence(warp.first_thread(), lanes);
-  if (RaceCheck *races = races_of(warp)) races->fence(warp, lanes);
-  return Step::kNext;
-}
-
-}  // namespace
-
-bool decode_proxy_fence(Decoder &d, Instruction &i) {
-  if (d.opcode() != "fence") return false;
-  if (d.part(1) == "mbarrier_init") {
-    need_form(d, "mbarrier_init release cluster", 0);
-    i.execute = fence_initialisation;
-    return true;
-  }
-  if (d.part(1) != "proxy") return false;
-  // decode_tensor_map decodes fences of the tensormap proxy.
-  need_form(d, "proxy async global|shared::cta|shared::cluster?", 0);
-  const bool has_space = d.statement().opcode.size() > 3;
-  i.make<AsyncFence>() = {!d.has("global"), !has_space || d.has("global")};
-  i.execute = fence_async;
-  return true;
-}
-
-// ---- missing fences
-
 void check_proxy_writes(Warp &warp, const Instruction &i, Block &block, uint32_t offset,
                         uint32_t bytes, uint32_t reader_fence, const char *reader) {
   std::vector<uint32_t> fences;
@@ -329,6 +286,29 @@ void check_proxy_writes(Warp &warp, const Instruction &i, Block &block, uint32_t
     violation(warp, i, -1,
               "%s reads without fence.proxy.async: thread %d wrote shared memory at %u", reader,
               thread, offset - kReservedSmem);
+}
+
+void decode_tensor_map(Decoder &d, Instruction &i) {
+  return d.part(1) == "replace" ? decode_replace(d, i) : decode_copy(d, i);
+}
+
+void decode_map_prefetch(Decoder &d, Instruction &i) {
+  need_form(d, "tensormap param|const|global?", 1);
+  i.make<AddressOperand>() = decode_address(d, d.operands()[0]);
+  i.execute = prefetch_map;
+}
+
+void decode_proxy_fence(Decoder &d, Instruction &i) {
+  if (d.part(2) == "tensormap::generic") return decode_fence(d, i);
+  if (d.part(1) == "mbarrier_init") {
+    need_form(d, "mbarrier_init release cluster", 0);
+    i.execute = fence_initialisation;
+    return;
+  }
+  need_form(d, "proxy async global|shared::cta|shared::cluster?", 0);
+  const bool has_space = d.statement().opcode.size() > 3;
+  i.make<AsyncFence>() = {!d.has("global"), !has_space || d.has("global")};
+  i.execute = fence_async;
 }
 
 }  // namespace softgpu

@@ -1,7 +1,5 @@
 #include "softgpu/isa/tensor_product.h"
 
-#include <cstring>
-
 #include "softgpu/options.h"
 
 // Contracts products and sums of the vectors below to fma.

@@ -177,38 +177,7 @@ size_t decode_store(Decoder &d, TensorCopy &o, std::vector<RegisterSlot> *rows) 
   return 2;
 }
 
-}  // namespace
-
-bool decode_tensor_copy(Decoder &d, Instruction &i) {
-  if (d.opcode() != "cp" || !d.has("bulk") || !d.has("tensor")) return false;
-  const bool is_load = d.has("mbarrier::complete_tx::bytes");
-  need_form(d,
-            is_load ? "async bulk tensor 1d|2d|3d|4d|5d shared::cta|shared::cluster global "
-                      "tile|im2col? mbarrier::complete_tx::bytes multicast::cluster? "
-                      "L2::cache_hint?"
-                    : "async bulk tensor 1d|2d|3d|4d|5d global shared::cta tile|im2col_no_offs? "
-                      "bulk_group L2::cache_hint?",
-            is_load ? 3 : 2, is_load ? 6 : 3);
-  auto &o = i.make<TensorCopy>();
-  o.rank = 1;
-  while (!d.has(std::to_string(o.rank) + "d")) o.rank++;
-  o.is_multicast = d.has("multicast::cluster");
-  o.kind = is_load ? BulkKind::kLoad : BulkKind::kStore;
-  o.is_im2col = d.has("im2col") || d.has("im2col_no_offs");
-  if (o.is_im2col && o.rank < 3) d.unknown("form of im2col");
-
-  std::vector<RegisterSlot> rows;
-  const size_t next = is_load ? decode_load(d, o, &rows) : decode_store(d, o, &rows);
-  if (next + (d.has("L2::cache_hint") ? 1 : 0) != d.operands().size())
-    d.unknown("number of operands of a tensor copy");
-  o.rows = d.list(rows);
-  i.execute = copy_tensor;
-  return true;
-}
-
 // ---- bulk copies without a tensor
-
-namespace {
 
 constexpr uint32_t kGranule = 16;
 
@@ -263,8 +232,32 @@ Step copy_bytes(Warp &warp, const Instruction &i, Lanes lanes) {
 
 }  // namespace
 
-bool decode_plain_copy(Decoder &d, Instruction &i) {
-  if (d.opcode() != "cp" || !d.has("bulk")) return false;
+void decode_tensor_copy(Decoder &d, Instruction &i) {
+  const bool is_load = d.has("mbarrier::complete_tx::bytes");
+  need_form(d,
+            is_load ? "async bulk tensor 1d|2d|3d|4d|5d shared::cta|shared::cluster global "
+                      "tile|im2col? mbarrier::complete_tx::bytes multicast::cluster? "
+                      "L2::cache_hint?"
+                    : "async bulk tensor 1d|2d|3d|4d|5d global shared::cta tile|im2col_no_offs? "
+                      "bulk_group L2::cache_hint?",
+            is_load ? 3 : 2, is_load ? 6 : 3);
+  auto &o = i.make<TensorCopy>();
+  o.rank = 1;
+  while (!d.has(std::to_string(o.rank) + "d")) o.rank++;
+  o.is_multicast = d.has("multicast::cluster");
+  o.kind = is_load ? BulkKind::kLoad : BulkKind::kStore;
+  o.is_im2col = d.has("im2col") || d.has("im2col_no_offs");
+  if (o.is_im2col && o.rank < 3) d.unknown("form of im2col");
+
+  std::vector<RegisterSlot> rows;
+  const size_t next = is_load ? decode_load(d, o, &rows) : decode_store(d, o, &rows);
+  if (next + (d.has("L2::cache_hint") ? 1 : 0) != d.operands().size())
+    d.unknown("number of operands of a tensor copy");
+  o.rows = d.list(rows);
+  i.execute = copy_tensor;
+}
+
+void decode_plain_copy(Decoder &d, Instruction &i) {
   const bool is_load = d.has("mbarrier::complete_tx::bytes");
   // [destination], [source], size{, [mbarrier]}{, policy}
   need_form(d,
@@ -280,7 +273,6 @@ bool decode_plain_copy(Decoder &d, Instruction &i) {
   o.size = d.read(operands[2], 4);
   if (is_load) o.mbarrier = decode_address(d, operands[3]);
   i.execute = copy_bytes;
-  return true;
 }
 
 }  // namespace softgpu

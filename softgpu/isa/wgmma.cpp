@@ -277,22 +277,13 @@ void move_accumulator(Warp &warp, RegisterSlot to, RegisterSlot from) {
   }
 }
 
-bool decode_wgmma(Decoder &d, Instruction &i) {
-  if (d.opcode() != "wgmma") return false;
+void decode_wgmma(Decoder &d, Instruction &i) {
   const std::string_view what = d.part(1);
-  i.is_collective = true;
   if (d.part(2) != "sync" || d.part(3) != "aligned") d.unknown("form of wgmma");
-  if (what == "mma_async") {
-    decode_issue(d, i);
-  } else if (what == "wait_group") {
-    decode_wait(d, i);
-  } else if (what == "fence" || what == "commit_group") {
-    need_form(d, "fence|commit_group sync aligned", 0);
-    i.execute = what == "fence" ? fence : commit_group;
-  } else {
-    d.unknown("wgmma." + std::string(what));
-  }
-  return true;
+  if (what == "mma_async") return decode_issue(d, i);
+  if (what == "wait_group") return decode_wait(d, i);
+  need_form(d, "fence|commit_group sync aligned", 0);
+  i.execute = what == "fence" ? fence : commit_group;
 }
 
 }  // namespace softgpu

@@ -74,15 +74,7 @@ class Decoder {
   const Program *for_messages_ = nullptr;
 };
 
-/// Decodes a statement into the instruction.  Returns false if the statement belongs to another
-/// part of the instruction set.
-using Decode = bool (*)(Decoder &, Instruction &);
-// isa/decode.cpp
-bool decode_arithmetic(Decoder &, Instruction &);
-bool decode_move(Decoder &, Instruction &);    // mov, cvt, cvta, selp, predicates
-bool decode_memory(Decoder &, Instruction &);  // ld, st, atom, cp.async, fences
-bool decode_control(Decoder &, Instruction &);
-bool decode_tensor(Decoder &, Instruction &);
-bool decode_async(Decoder &, Instruction &);  // mbarrier, TMA, tensor maps
+/// Decodes a statement into the instruction (isa/decode.cpp).
+void decode(Decoder &, Instruction &);
 
 }  // namespace softgpu

@@ -4,16 +4,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "softgpu/program/decoder.h"
-#include "softgpu/program/program.h"
-#include "softgpu/program/registers.h"
 #include "softgpu/ptx/reader.h"
 
 namespace softgpu {
 namespace {
-
-constexpr Decode kDecodes[] = {decode_arithmetic, decode_move,   decode_memory,
-                               decode_control,    decode_tensor, decode_async};
 
 /// Returns whether execution never continues with the next statement.
 bool ends_path(const ptx::Statement &s) {
@@ -106,12 +100,10 @@ void KernelDecoder::decode_statement(const ptx::Statement &s, Instruction &i) {
     i.guard = access(static_cast<uint32_t>(s.guard), AccessKind::kRead);
   }
   try {
-    for (Decode decode : kDecodes)
-      if (decode(*this, i)) return;
+    softgpu::decode(*this, i);
   } catch (const std::out_of_range &) {  // thrown by operands().at()
     unknown("an operand is missing");
   }
-  unknown("unknown instruction");
 }
 
 // ---- Operands
@@ -234,9 +226,9 @@ RegisterSlot Constants::constant(uint8_t width, ConstantKind kind, uint64_t valu
 }
 
 RegisterSlot Constants::special(uint8_t width, std::string_view name) {
-  for (const Special &s : specials_)
+  for (const SpecialRow &s : specials_)
     if (s.width == width && s.name == name) return s.row;
-  specials_.push_back({width, std::string(name), 0});
+  specials_.push_back({0, width, std::string(name)});
   return 0;
 }
 
@@ -249,7 +241,7 @@ uint32_t Constants::place() {
       end += row_bytes(width);
     };
     for (auto &[key, row] : constants_) place_one(key.width, row);
-    for (Special &s : specials_) place_one(s.width, s.row);
+    for (SpecialRow &s : specials_) place_one(s.width, s.row);
   }
   return end;
 }
@@ -257,12 +249,6 @@ uint32_t Constants::place() {
 std::vector<ConstantRow> Constants::constants() const {
   std::vector<ConstantRow> rows;
   for (const auto &[key, row] : constants_) rows.push_back({row, key.width, key.kind, key.value});
-  return rows;
-}
-
-std::vector<SpecialRow> Constants::specials() const {
-  std::vector<SpecialRow> rows;
-  for (const Special &s : specials_) rows.push_back({s.row, s.width, s.name});
   return rows;
 }
 

@@ -61,7 +61,7 @@ class Constants {
   /// Assigns final slots from 0 on and returns their end.  No constant may be added afterwards.
   uint32_t place();
   std::vector<ConstantRow> constants() const;
-  std::vector<SpecialRow> specials() const;
+  const std::vector<SpecialRow> &specials() const { return specials_; }
 
  private:
   struct Key {
@@ -76,14 +76,9 @@ class Constants {
              0x9E3779B97F4A7C15;
     }
   };
-  struct Special {
-    uint8_t width;
-    std::string name;
-    RegisterSlot row;
-  };
 
   std::unordered_map<Key, RegisterSlot, Hash> constants_;
-  std::vector<Special> specials_;
+  std::vector<SpecialRow> specials_;
 };
 
 class KernelDecoder final : public Decoder {

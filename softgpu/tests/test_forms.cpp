@@ -66,6 +66,20 @@ constexpr Form kForms[] = {
     {"cp.async.bulk.commit_group", "cp.async.bulk.commit_group 0"},
     {"cp.async.bulk.global.shared::cta.bulk_group [%p0], [%r0], 16",
      "cp.async.bulk.global.shared::cta.bulk_group.f16 [%p0], [%r0], 16"},
+    {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+     "[%r0], [%p0, {%r1, %r2}], [%r3]",
+     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+     "[%r0], [%p0, {%r1, %r2}]"},
+    {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
+     "cluster "
+     "[%r0], [%p0, {%r1, %r2}], [%r3], %h0",
+     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
+     "cluster "
+     "[%r0], [%p0, {%r1, %r2}], [%r3]"},
+    {"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+     "[%r0], [%p0, {%r1, %r2, %r3}], [%r4], {%h0}",
+     "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+     "[%r0], [%p0, {%r1, %r2, %r3}], [%r4]"},
     {"cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%p0, {%r1}], [%r0]",
      "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group.multicast::cluster "
      "[%p0, {%r1}], [%r0]"},
