@@ -13,7 +13,6 @@ namespace softgpu {
 
 struct Block;
 struct Cluster;
-struct Warp;
 
 enum class BulkKind : uint8_t { kLoad, kStore };
 
@@ -53,8 +52,6 @@ struct BulkGroups {
   std::array<uint32_t, kWarpSize>
       fenced{};  ///< value of SharedMemory::fence() at the lane's last fence.proxy.async
 };
-
-struct Warp;
 
 struct SmallCopy {
   uint64_t source;

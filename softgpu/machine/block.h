@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -16,8 +15,6 @@
 #include "softgpu/program/instruction.h"
 
 namespace softgpu {
-
-struct Warp;
 
 // The sixteen barriers of a block, at which bar and barrier count threads.  A warp counts as 32
 // threads if its lanes arrive together or if all its remaining lanes arrive: barriers operate on

@@ -4,11 +4,9 @@
 #include <cstring>
 #include <utility>
 
-#include "softgpu/machine/block.h"
 #include "softgpu/machine/faults.h"
 #include "softgpu/machine/race_check.h"
 #include "softgpu/options.h"
-#include "softgpu/program/program.h"
 
 namespace softgpu {
 namespace {
@@ -63,8 +61,7 @@ Dim3 block_id(const Grid &grid, uint64_t cluster, uint32_t rank) {
 
 ClusterMaker::ClusterMaker(const Grid &grid) : grid_(grid) {
   const Program &program = *grid.program;
-  registers_.resize(program.register_bytes);
-  fill_with(registers_.data(), registers_.size(), kPoison);
+  registers_.resize(program.constant_bytes);
   for (const ConstantRow &constant : program.constants) {
     uint64_t value = constant.value;
     if (constant.kind == ConstantKind::kShared) {
@@ -134,18 +131,21 @@ std::unique_ptr<Warp> ClusterMaker::make_warp(Worker &worker, KernelCounters &ta
 }
 
 void ClusterMaker::set_registers(Worker &worker, Warp &warp) const {
-  if (worker.register_file_bytes < registers_.size()) {
+  if (worker.register_file_bytes < warp.program->register_bytes) {
     worker.register_files.clear();
-    worker.register_file_bytes = (registers_.size() + 63) / 64 * 64;
+    worker.register_file_bytes = warp.program->register_bytes;
   }
   warp.register_file_bytes = worker.register_file_bytes;
   if (worker.register_files.empty()) {
     warp.registers = static_cast<std::byte *>(std::aligned_alloc(64, worker.register_file_bytes));
+    fill_with(warp.registers, worker.register_file_bytes, kPoison);
   } else {
     warp.registers = worker.register_files.back().release();
     worker.register_files.pop_back();
   }
   std::memcpy(warp.registers, registers_.data(), registers_.size());
+  for (const auto &[begin, size] : warp.program->read_first)
+    fill_with(warp.registers + begin, size, kPoison);
   for (const Special &special : specials_) {
     set_row(warp.registers, special.row, special.width,
             [&](uint32_t lane) { return special.value(warp, lane); });
@@ -231,26 +231,22 @@ uint64_t tid(const Warp &w, uint32_t lane) {
   return thread / n[0] / n[1];
 }
 
+/// Function of a warp and a lane.
+#define SOFTGPU_VALUE(expression) \
+  [](const Warp &w, uint32_t lane) -> uint64_t { return (void)w, (void)lane, expression; }
+
 /// Component of a three-dimensional register.
 template <size_t kAxis>
 SpecialValue along_axis(std::string_view name) {
   static constexpr Entry kEntries[] = {
       {"%tid", tid<kAxis>},
-      {"%ntid", [](const Warp &w, uint32_t) -> uint64_t { return grid_of(w).num_threads[kAxis]; }},
-      {"%ctaid", [](const Warp &w, uint32_t) -> uint64_t { return w.block->id[kAxis]; }},
-      {"%nctaid", [](const Warp &w, uint32_t) -> uint64_t { return grid_of(w).num_blocks[kAxis]; }},
-      {"%cluster_ctaid",
-       [](const Warp &w, uint32_t) -> uint64_t { return w.block->in_cluster[kAxis]; }},
-      {"%cluster_nctaid",
-       [](const Warp &w, uint32_t) -> uint64_t { return grid_of(w).cluster[kAxis]; }},
-      {"%clusterid",
-       [](const Warp &w, uint32_t) -> uint64_t {
-         return w.block->id[kAxis] / grid_of(w).cluster[kAxis];
-       }},
-      {"%nclusterid",
-       [](const Warp &w, uint32_t) -> uint64_t {
-         return grid_of(w).num_blocks[kAxis] / grid_of(w).cluster[kAxis];
-       }},
+      {"%ntid", SOFTGPU_VALUE(grid_of(w).num_threads[kAxis])},
+      {"%ctaid", SOFTGPU_VALUE(w.block->id[kAxis])},
+      {"%nctaid", SOFTGPU_VALUE(grid_of(w).num_blocks[kAxis])},
+      {"%cluster_ctaid", SOFTGPU_VALUE(w.block->in_cluster[kAxis])},
+      {"%cluster_nctaid", SOFTGPU_VALUE(grid_of(w).cluster[kAxis])},
+      {"%clusterid", SOFTGPU_VALUE(w.block->id[kAxis] / grid_of(w).cluster[kAxis])},
+      {"%nclusterid", SOFTGPU_VALUE(grid_of(w).num_blocks[kAxis] / grid_of(w).cluster[kAxis])},
   };
   for (const Entry &entry : kEntries)
     if (entry.first == name) return entry.second;
@@ -264,31 +260,26 @@ uint64_t smid(const Warp &w, uint32_t) {
 }
 
 constexpr Entry kScalars[] = {
-    {"%laneid", [](const Warp &, uint32_t lane) -> uint64_t { return lane; }},
-    {"%warpid", [](const Warp &w, uint32_t) -> uint64_t { return static_cast<uint64_t>(w.index); }},
-    {"%nwarpid", [](const Warp &, uint32_t) -> uint64_t { return 64; }},
+    {"%laneid", SOFTGPU_VALUE(lane)},
+    {"%warpid", SOFTGPU_VALUE(static_cast<uint64_t>(w.index))},
+    {"%nwarpid", SOFTGPU_VALUE(64)},
     {"%smid", smid},
-    {"%nsmid",
-     [](const Warp &, uint32_t) -> uint64_t { return static_cast<uint64_t>(options().num_sms); }},
-    {"%gridid", [](const Warp &w, uint32_t) -> uint64_t { return grid_of(w).id; }},
-    {"%cluster_ctarank", [](const Warp &w, uint32_t) -> uint64_t { return w.block->rank; }},
-    {"%cluster_nctarank",
-     [](const Warp &w, uint32_t) -> uint64_t { return grid_of(w).blocks_per_cluster(); }},
+    {"%nsmid", SOFTGPU_VALUE(static_cast<uint64_t>(options().num_sms))},
+    {"%gridid", SOFTGPU_VALUE(grid_of(w).id)},
+    {"%cluster_ctarank", SOFTGPU_VALUE(w.block->rank)},
+    {"%cluster_nctarank", SOFTGPU_VALUE(grid_of(w).blocks_per_cluster())},
     {"%is_explicit_cluster",
-     [](const Warp &w, uint32_t) -> uint64_t {
-       return w.program->explicit_cluster || grid_of(w).blocks_per_cluster() > 1;
-     }},
-    {"%lanemask_eq", [](const Warp &, uint32_t lane) -> uint64_t { return 1u << lane; }},
-    {"%lanemask_lt", [](const Warp &, uint32_t lane) -> uint64_t { return (1u << lane) - 1; }},
-    {"%lanemask_le", [](const Warp &, uint32_t lane) -> uint64_t { return (2u << lane) - 1; }},
-    {"%lanemask_ge", [](const Warp &, uint32_t lane) -> uint64_t { return kAllLanes << lane; }},
-    {"%lanemask_gt",
-     [](const Warp &, uint32_t lane) -> uint64_t { return kAllLanes << lane << 1; }},
-    {"%dynamic_smem_size",
-     [](const Warp &w, uint32_t) -> uint64_t { return grid_of(w).dynamic_smem; }},
-    {"%total_smem_size", [](const Warp &w, uint32_t) -> uint64_t { return w.block->smem.size(); }},
-    {"%aggr_smem_size", [](const Warp &w, uint32_t) -> uint64_t { return w.block->smem.end(); }},
+     SOFTGPU_VALUE(w.program->explicit_cluster || grid_of(w).blocks_per_cluster() > 1)},
+    {"%lanemask_eq", SOFTGPU_VALUE(1u << lane)},
+    {"%lanemask_lt", SOFTGPU_VALUE((1u << lane) - 1)},
+    {"%lanemask_le", SOFTGPU_VALUE((2u << lane) - 1)},
+    {"%lanemask_ge", SOFTGPU_VALUE(kAllLanes << lane)},
+    {"%lanemask_gt", SOFTGPU_VALUE(kAllLanes << lane << 1)},
+    {"%dynamic_smem_size", SOFTGPU_VALUE(grid_of(w).dynamic_smem)},
+    {"%total_smem_size", SOFTGPU_VALUE(w.block->smem.size())},
+    {"%aggr_smem_size", SOFTGPU_VALUE(w.block->smem.end())},
 };
+#undef SOFTGPU_VALUE
 
 }  // namespace
 

@@ -12,7 +12,6 @@
 
 namespace softgpu {
 
-struct Block;
 struct Cluster;
 
 // Programmatic dependent launch (PTX ISA, griddepcontrol).  A dependent grid may begin when every

@@ -1,7 +1,6 @@
 #include "softgpu/machine/global_memory.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cinttypes>
 #include <deque>
 #include <memory>

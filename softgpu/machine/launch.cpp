@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "softgpu/machine/cluster.h"
 #include "softgpu/machine/faults.h"
 #include "softgpu/machine/global_races.h"
 #include "softgpu/machine/race_check.h"

@@ -25,7 +25,6 @@ struct Block;
 struct BulkCopy;
 struct Cluster;
 struct NamedBarrier;
-struct Warp;
 
 struct RaceKind {
   bool writes;

@@ -1,7 +1,6 @@
 #include "softgpu/machine/race_order.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "softgpu/machine/block.h"
 #include "softgpu/machine/global_races.h"

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <bit>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include "softgpu/options.h"

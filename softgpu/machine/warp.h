@@ -11,7 +11,6 @@
 
 namespace softgpu {
 
-struct Block;
 struct Program;
 struct KernelCounters;
 

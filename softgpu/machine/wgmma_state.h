@@ -10,8 +10,6 @@
 
 namespace softgpu {
 
-struct Warp;
-
 struct WgmmaOperation {
   uint64_t sequence;  ///< increases by one per operation of the warp
   uint32_t group;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iterator>
 #include <string>
 
 namespace softgpu {
@@ -14,30 +13,18 @@ void KernelCounters::reset(size_t num_code) {
   num_instructions = num_launches = num_blocks = 0;
 }
 
-void KernelCounters::add(const KernelCounters &other) {
+void KernelCounters::add(const KernelCounters &other, uint64_t factor) {
   executed.resize(std::max(executed.size(), other.executed.size()));
   accesses.resize(executed.size());
   for (size_t i = 0; i < other.executed.size(); i++) {
-    executed[i] += other.executed[i];
+    if (other.executed[i] == 0 && other.accesses[i].incomplete == 0) continue;
+    executed[i] += factor * other.executed[i];
     for (const AccessField &field : kAccessFields)
-      accesses[i].*field.value += other.accesses[i].*field.value;
+      accesses[i].*field.value += factor * other.accesses[i].*field.value;
   }
-  num_instructions += other.num_instructions;
-  num_launches += other.num_launches;
-  num_blocks += other.num_blocks;
-}
-
-KernelCounters KernelCounters::since(const KernelCounters &before) const {
-  KernelCounters rest = *this;
-  for (size_t i = 0; i < before.executed.size(); i++) {
-    rest.executed[i] -= before.executed[i];
-    for (const AccessField &field : kAccessFields)
-      rest.accesses[i].*field.value -= before.accesses[i].*field.value;
-  }
-  rest.num_instructions -= before.num_instructions;
-  rest.num_launches -= before.num_launches;
-  rest.num_blocks -= before.num_blocks;
-  return rest;
+  num_instructions += factor * other.num_instructions;
+  num_launches += factor * other.num_launches;
+  num_blocks += factor * other.num_blocks;
 }
 
 namespace {
@@ -73,41 +60,26 @@ std::string_view class_of_type(const Opcode &opcode) {
   return type == "pred" ? "move" : "integer";
 }
 
-struct OpcodeName {
-  std::string_view opcode, name;
+/// Opcodes whose variants all belong to one class, and those of arithmetic, whose class is that of
+/// the type.
+struct OpcodeClass {
+  std::string_view name, opcodes;
 };
-/// Opcodes whose variants all belong to one class.
-constexpr OpcodeName kClasses[] = {
-    {"cos", "special"},     {"ex2", "special"},
-    {"lg2", "special"},     {"rcp", "special"},
-    {"rsqrt", "special"},   {"sin", "special"},
-    {"sqrt", "special"},    {"tanh", "special"},
-    {"cvt", "convert"},     {"mov", "move"},
-    {"selp", "move"},       {"set", "move"},
-    {"setp", "move"},       {"cvta", "move"},
-    {"isspacep", "move"},   {"mapa", "move"},
-    {"getctarank", "move"}, {"bra", "control"},
-    {"brx", "control"},     {"call", "control"},
-    {"ret", "control"},     {"exit", "control"},
-    {"trap", "control"},    {"bar", "barrier"},
-    {"barrier", "barrier"}, {"mbarrier", "barrier"},
-    {"fence", "barrier"},   {"membar", "barrier"},
-    {"shfl", "exchange"},   {"vote", "exchange"},
-    {"match", "exchange"},  {"redux", "exchange"},
-    {"elect", "exchange"},  {"activemask", "exchange"},
-    {"ldmatrix", "shared"}, {"stmatrix", "shared"},
-    {"mma", "mma"},         {"tensormap", "tma"},
-    {"bfe", "integer"},     {"bfi", "integer"},
-    {"bfind", "integer"},   {"bmsk", "integer"},
-    {"brev", "integer"},    {"clz", "integer"},
-    {"lop3", "integer"},    {"popc", "integer"},
-    {"prmt", "integer"},    {"sad", "integer"},
-    {"shf", "integer"},
+constexpr OpcodeClass kClasses[] = {
+    {"special", " cos ex2 lg2 rcp rsqrt sin sqrt tanh "},
+    {"convert", " cvt "},
+    {"move", " mov selp set setp cvta isspacep mapa getctarank "},
+    {"control", " bra brx call ret exit trap "},
+    {"barrier", " bar barrier mbarrier fence membar "},
+    {"exchange", " shfl vote match redux elect activemask "},
+    {"shared", " ldmatrix stmatrix "},
+    {"mma", " mma "},
+    {"tma", " tensormap "},
+    {"integer", " bfe bfi bfind bmsk brev clz lop3 popc prmt sad shf "},
+    {"",
+     " abs add addc and copysign div fma mad madc max min mul neg not or rem shl shr sub subc "
+     "xor "},
 };
-
-constexpr std::string_view kArithmetic[] = {
-    "abs", "add", "addc", "and", "copysign", "div", "fma", "mad", "madc", "max", "min",
-    "mul", "neg", "not",  "or",  "rem",      "shl", "shr", "sub", "subc", "xor"};
 
 }  // namespace
 
@@ -136,10 +108,11 @@ std::string_view class_of(const Opcode &opcode) {
   if (name == "wmma") return part(opcode, 1) == "mma" ? "mma" : class_of_space(opcode);
   if (name == "wgmma") return part(opcode, 1) == "mma_async" ? "wgmma" : "barrier";
   if (name == "cp") return is_bulk(opcode) ? "tma" : "async_copy";
-  const auto *known = std::ranges::find(kClasses, name, &OpcodeName::opcode);
-  if (known != std::end(kClasses)) return known->name;
-  return std::ranges::find(kArithmetic, name) != std::end(kArithmetic) ? class_of_type(opcode)
-                                                                       : "other";
+  const std::string word = ' ' + std::string(name) + ' ';
+  for (const OpcodeClass &known : kClasses)
+    if (known.opcodes.find(word) != std::string_view::npos)
+      return known.name.empty() ? class_of_type(opcode) : known.name;
+  return "other";
 }
 
 std::string_view path_of(const Opcode &opcode) {

@@ -85,9 +85,8 @@ struct KernelCounters {
   uint64_t num_instructions = 0;  ///< includes those that a guard excluded for all lanes
   uint64_t num_launches = 0, num_blocks = 0;
   void reset(size_t num_code);
-  void add(const KernelCounters &);
-  /// Returns the difference to `before`, an earlier state of these counters.
-  KernelCounters since(const KernelCounters &before) const;
+  /// Adds a multiple of counters; -1 returns to an earlier state.
+  void add(const KernelCounters &, uint64_t factor = 1);
 };
 
 /// Sums over all launches of a program.

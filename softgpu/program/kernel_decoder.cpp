@@ -73,8 +73,12 @@ void KernelDecoder::place_rows(const Flow &flow) {
   program_.specials = constants_.specials();
 
   const uint32_t begin = (program_.constant_bytes + 63) / 64 * 64;
-  RowAssignment assignment = assign_rows(live_ranges(flow, registers_.size()), registers_, begin);
+  const auto ranges = live_ranges(flow, registers_.size());
+  RowAssignment assignment = assign_rows(ranges, registers_, begin);
   rows_ = std::move(assignment.rows);
+  for (size_t reg = 0; reg < ranges.size(); reg++)
+    if (ranges[reg].is_read_first)
+      program_.read_first.emplace_back(rows_[reg], row_bytes(registers_[reg].width));
   program_.register_bytes = (assignment.end + 63) / 64 * 64;
 }
 

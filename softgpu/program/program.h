@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "softgpu/program/instruction.h"
@@ -13,8 +13,6 @@
 #include "softgpu/ptx/syntax.h"
 
 namespace softgpu {
-
-struct Warp;
 
 /// Returns the value for a lane of a warp.
 using SpecialValue = uint64_t (*)(const Warp &, uint32_t lane);
@@ -57,6 +55,8 @@ struct Program : ptx::LaunchBounds {
   std::vector<SpecialRow> specials;
   uint32_t register_bytes = 0;  ///< per warp, including constants and special registers
   uint32_t constant_bytes = 0;  ///< constants and special registers, which are first
+  /// Registers that may be read before they are written: begin and size.
+  std::vector<std::pair<RegisterSlot, uint32_t>> read_first;
   struct Parameter {
     uint32_t offset, size;
   };

@@ -285,6 +285,9 @@ void Liveness::include_live() {
       seen[w] |= set[w];
     }
   };
+  for (size_t w = 0; w < seen.size(); w++)
+    for_each_bit(live_in_.row(0)[w], 64 * w,
+                 [&](size_t i) { ranges_[exposed_[i]].is_read_first = true; });
   for (size_t b = 0; b < blocks_.size(); b++) include_new(live_in_.row(b), blocks_[b].begin);
   std::fill(seen.begin(), seen.end(), 0);
   for (size_t b = blocks_.size(); b-- > 0;) {

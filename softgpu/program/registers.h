@@ -43,6 +43,7 @@ struct Flow {
 /// first > last.
 struct LiveRange {
   uint32_t first = ~0u, last = 0;
+  bool is_read_first = false;  ///< may be read before it is written
   bool is_empty() const { return first > last; }
 };
 

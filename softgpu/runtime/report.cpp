@@ -1,6 +1,5 @@
 // Reports at process exit: violations, and kernel counters as JSON (README.md, Counts).
 #include <unistd.h>
-#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <mutex>
@@ -201,7 +200,8 @@ const char *softgpu_take_counts() {
     scheduler().wait_for_device(device);
   text = report(
       [](Totals &totals) {
-        const KernelCounters fresh = totals.tally.since(totals.taken);
+        KernelCounters fresh = totals.tally;
+        fresh.add(totals.taken, ~uint64_t{0});
         totals.taken = totals.tally;
         return fresh;
       },
