@@ -43,42 +43,40 @@ struct Inputs {
   std::vector<uint64_t> words;
 };
 
+/// Checks an algorithm with one input and one output, which `expect` makes from the input.
+template <class T, class Algorithm, class Expect>
+void check_one(Report &report, const std::string &name, std::vector<T> values, Algorithm algorithm,
+               Expect &&expect) {
+  if (!report.wants(name)) return;
+  const int n = int(values.size());
+  const OnDevice<T> from(values);
+  expect(values);
+  const OnDevice<T> to(values.size());
+  run(algorithm, from.get(), to.get(), n);
+  report.compare(name, to.read(), values);
+}
+
 template <class T>
 void check_sum(Report &report, const std::string &name, const std::vector<T> &in) {
-  if (!report.wants(name)) return;
-  const OnDevice<T> from(in), to(1);
-  run(CUB_ALGORITHM(DeviceReduce::Sum), from.get(), to.get(), int(in.size()));
-  report.compare(name, to.read(), std::vector<T>{std::accumulate(in.begin(), in.end(), T(0))});
+  check_one(report, name, in, CUB_ALGORITHM(DeviceReduce::Sum),
+            [](auto &x) { x = {std::accumulate(x.begin(), x.end(), T(0))}; });
 }
 
 void check_reductions(Report &report, const std::string &length, const Inputs &in) {
   check_sum(report, "sum of int, " + length, in.ints);
   check_sum(report, "sum of float, " + length, in.floats);
   check_sum(report, "sum of double, " + length, in.doubles);
-  const std::string name = "maximum of float, " + length;
-  if (!report.wants(name)) return;
-  const OnDevice<float> from(in.floats), to(1);
-  run(CUB_ALGORITHM(DeviceReduce::Max), from.get(), to.get(), int(in.floats.size()));
-  report.compare(name, to.read(),
-                 std::vector<float>{*std::max_element(in.floats.begin(), in.floats.end())});
+  check_one(report, "maximum of float, " + length, in.floats, CUB_ALGORITHM(DeviceReduce::Max),
+            [](auto &x) { x = {*std::max_element(x.begin(), x.end())}; });
 }
 
 void check_scans(Report &report, const std::string &length, const Inputs &in) {
-  const int n = int(in.ints.size());
-  if (const std::string name = "exclusive sums of int, " + length; report.wants(name)) {
-    std::vector<int> want(n);
-    std::exclusive_scan(in.ints.begin(), in.ints.end(), want.begin(), 0);
-    const OnDevice<int> from(in.ints), to(n);
-    run(CUB_ALGORITHM(DeviceScan::ExclusiveSum), from.get(), to.get(), n);
-    report.compare(name, to.read(), want);
-  }
-  if (const std::string name = "inclusive sums of double, " + length; report.wants(name)) {
-    std::vector<double> want(n);
-    std::inclusive_scan(in.doubles.begin(), in.doubles.end(), want.begin());
-    const OnDevice<double> from(in.doubles), to(n);
-    run(CUB_ALGORITHM(DeviceScan::InclusiveSum), from.get(), to.get(), n);
-    report.compare(name, to.read(), want);
-  }
+  check_one(report, "exclusive sums of int, " + length, in.ints,
+            CUB_ALGORITHM(DeviceScan::ExclusiveSum),
+            [](auto &x) { std::exclusive_scan(x.begin(), x.end(), x.begin(), 0); });
+  check_one(report, "inclusive sums of double, " + length, in.doubles,
+            CUB_ALGORITHM(DeviceScan::InclusiveSum),
+            [](auto &x) { std::inclusive_scan(x.begin(), x.end(), x.begin()); });
 }
 
 void check_sort_pairs(Report &report, const std::string &name, const std::vector<float> &keys) {
@@ -95,21 +93,11 @@ void check_sort_pairs(Report &report, const std::string &name, const std::vector
 }
 
 void check_sorts(Report &report, const std::string &length, const Inputs &in) {
-  const int n = int(in.ints.size());
-  if (const std::string name = "sort int, " + length; report.wants(name)) {
-    std::vector<int> want = in.ints;
-    std::sort(want.begin(), want.end());
-    const OnDevice<int> from(in.ints), to(n);
-    run(CUB_ALGORITHM(DeviceRadixSort::SortKeys), from.get(), to.get(), n);
-    report.compare(name, to.read(), want);
-  }
-  if (const std::string name = "sort uint64_t downwards, " + length; report.wants(name)) {
-    std::vector<uint64_t> want = in.words;
-    std::sort(want.begin(), want.end(), std::greater<>());
-    const OnDevice<uint64_t> from(in.words), to(n);
-    run(CUB_ALGORITHM(DeviceRadixSort::SortKeysDescending), from.get(), to.get(), n);
-    report.compare(name, to.read(), want);
-  }
+  check_one(report, "sort int, " + length, in.ints, CUB_ALGORITHM(DeviceRadixSort::SortKeys),
+            [](auto &x) { std::sort(x.begin(), x.end()); });
+  check_one(report, "sort uint64_t downwards, " + length, in.words,
+            CUB_ALGORITHM(DeviceRadixSort::SortKeysDescending),
+            [](auto &x) { std::sort(x.begin(), x.end(), std::greater<>()); });
   check_sort_pairs(report, "sort pairs by float, " + length, in.floats);
 }
 

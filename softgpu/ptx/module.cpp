@@ -1,5 +1,4 @@
 // Parser for the declarations of a module; bodies are skipped.  PTX ISA, chapter Directives.
-#include <algorithm>
 #include <array>
 
 #include "softgpu/ptx/operand.h"

@@ -7,9 +7,6 @@
 #include <cstring>
 #include <utility>
 
-#include "softgpu/ptx/reader.h"
-#include "softgpu/ptx/syntax.h"
-
 namespace softgpu::ptx {
 
 void OperandReader::set_register(Operand &x, int reg) const {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "softgpu/machine/block.h"
 #include "softgpu/machine/faults.h"

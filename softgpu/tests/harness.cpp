@@ -5,6 +5,7 @@
 
 #include "softgpu/machine/faults.h"
 #include "softgpu/ptx/syntax.h"
+#include "tests/support/catch.h"
 #include "tests/support/tally.h"
 
 namespace softgpu::test {
@@ -102,6 +103,14 @@ Outcome Kernel::launch(const Shape &shape, const std::vector<std::string> &argum
   }
   outcome.violations = listener.messages;
   return outcome;
+}
+
+std::vector<uint32_t> words_of(const Kernel &kernel, size_t count, const Shape &shape) {
+  Buffer<uint32_t> words(count);
+  const Outcome outcome = kernel(shape, words);
+  INFO(outcome);
+  REQUIRE(outcome.is_clean());
+  return words.values();
 }
 
 std::string module_text(const std::string &parameters, const std::string &body,

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -126,6 +125,10 @@ class Kernel {
   std::unique_ptr<Program> program_;
 };
 
+/// Launches a kernel with one buffer of words, and returns the words.  Fails unless the outcome is
+/// clean.
+std::vector<uint32_t> words_of(const Kernel &, size_t count, const Shape & = {});
+
 /// Returns a module with one kernel `test`.
 /// @param parameters  such as ".param .u64 out, .param .u32 n"
 /// @param body        text without braces
@@ -137,6 +140,25 @@ std::string module_text(const std::string &parameters, const std::string &body,
 /// in %p0, %p1, ... as global addresses, and %tid.x in %t (32 bits) and %T (64 bits).  It may use
 /// the predicates %q and %g, the 32-bit registers %i, %n, %r, %x and %y, and %a and %o of 64 bits.
 std::string body_text(size_t num_buffers, const std::string &body);
+
+/// Returns "{%a0, %a1, %a2}".
+inline std::string registers(const std::string &name, int count) {
+  std::string text;
+  for (int i = 0; i < count; i++) text += (i ? ", %" : "{%") + name + std::to_string(i);
+  return text + "}";
+}
+
+/// Stores 32-bit registers NAME0, NAME1, ... to rows of a buffer, with one element per thread.
+inline std::string store_registers(const std::string &name, int count, int buffer,
+                                   int num_threads = 32) {
+  const std::string address = "%to_" + name;
+  std::string text = ".reg .b64 " + address + ";\nmad.wide.u32 " + address + ", %t, 4, %p" +
+                     std::to_string(buffer) + ";\n";
+  for (int i = 0; i < count; i++)
+    text += "st.global.b32 [" + address + "+" + std::to_string(4 * num_threads * i) + "], %" +
+            name + std::to_string(i) + ";\n";
+  return text;
+}
 
 /// Changes options() during its lifetime: WithOptions with([](Options &o) { o.seed = 7; });
 class WithOptions {

@@ -1,9 +1,7 @@
 #include "softgpu/tests/recorded.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <random>
 #include <sstream>

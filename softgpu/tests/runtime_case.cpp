@@ -1,7 +1,6 @@
 #include "softgpu/tests/runtime_case.h"
 
 #include <sys/wait.h>
-#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cstdlib>

@@ -56,8 +56,7 @@ TEST_CASE("a barrier of some warps does not wait for other warps", "[barrier]") 
     setp.eq.u32 %s, %r, 0;
     @%s bra spin;
   )");
-  Words out(96);
-  CHECK(kernel(threads(96), out).is_clean());
+  const auto out = words_of(kernel, 96, threads(96));
   for (uint32_t i = 0; i < 96; i++) CHECK(out[i] == 5);
 }
 
@@ -73,8 +72,7 @@ TEST_CASE("bar.arrive does not wait", "[barrier]") {
     bar.sync 1, 64;
     ld.shared.u32 %r, [%n];
   )");
-  Words out(64);
-  CHECK(kernel(threads(64), out).is_clean());
+  const auto out = words_of(kernel, 64, threads(64));
   for (uint32_t i = 0; i < 64; i++) CHECK(out[i] == 500 + i + (i < 32 ? 32 : 0));
 }
 
@@ -95,15 +93,13 @@ TEST_CASE("bar.red counts and combines predicates", "[barrier]") {
     bar.red.or.pred %s, 0, !%q;
     @%s or.b32 %r, %r, 0x80000;
   )");
-  Words out(64);
-  CHECK(kernel(threads(64), out).is_clean());
+  const auto out = words_of(kernel, 64, threads(64));
   for (uint32_t i = 0; i < 64; i++) CHECK(out[i] == (40 | 24 << 8 | 0x60000));
 }
 
 TEST_CASE("a partial last warp counts as a full warp at a barrier", "[barrier]") {
   const Kernel kernel = kernel_of("bar.sync 0;\nbar.sync 2, 64;\nmov.u32 %r, 3;\n");
-  Words out(40);
-  CHECK(kernel(threads(40), out).is_clean());
+  const auto out = words_of(kernel, 40, threads(40));
   CHECK(out[39] == 3);
 }
 
@@ -125,8 +121,7 @@ TEST_CASE("a barrier does not wait for exited warps", "[barrier]") {
     @%q bra more;
     exit;
   )");
-  Words out(96);
-  CHECK(kernel(threads(96), out).is_clean());
+  const auto out = words_of(kernel, 96, threads(96));
   CHECK(out[0] == 9);
   CHECK(out[32] == 0);
 }
@@ -143,8 +138,7 @@ TEST_CASE("lanes may arrive at barrier.sync separately", "[barrier]") {
     barrier.sync 1;
     mov.u32 %r, 1;
   )");
-  Words out(64);
-  CHECK(kernel(threads(64), out).is_clean());
+  const auto out = words_of(kernel, 64, threads(64));
   for (uint32_t i = 0; i < 64; i++) CHECK(out[i] == (i < 16 ? 1 : 2));
 }
 
@@ -158,8 +152,7 @@ TEST_CASE("a barrier does not wait for exited lanes of a warp", "[barrier]") {
   leave:
     exit;
   )");
-  Words out(32);
-  CHECK(kernel(threads(32), out).is_clean());
+  const auto out = words_of(kernel, 32, threads(32));
   for (uint32_t i = 0; i < 32; i++) CHECK(out[i] == (i < 16 ? 1 : 0));
 }
 
@@ -226,8 +219,7 @@ TEST_CASE("bar.warp.sync reconverges the lanes of a warp", "[barrier]") {
     o.seed = 3;
     o.diverges = true;
   });
-  Words out(32);
-  CHECK(kernel(threads(32), out).is_clean());
+  const auto out = words_of(kernel, 32, threads(32));
   for (uint32_t i = 0; i < 32; i++) CHECK(out[i] == (i < 16 ? 77 : 0));
 }
 
@@ -257,8 +249,7 @@ TEST_CASE("SOFTGPU_LAG delays a warp beyond a long computation of another", "[ba
         o.seed = seed;
         o.lags = lags;
       });
-      Words out(64);
-      CHECK(kernel(threads(64), out).is_clean());
+      const auto out = words_of(kernel, 64, threads(64));
       count += out[32] == 7;
     }
     return count;
@@ -294,8 +285,7 @@ TEST_CASE("barrier.cluster synchronizes the blocks of a cluster", "[barrier]") {
   )");
   for (uint64_t seed = 0; seed < 4; seed++) {
     const WithOptions with([&](Options &o) { o.seed = seed; });
-    Words out(256);
-    CHECK(kernel(clusters(), out).is_clean());
+    const auto out = words_of(kernel, 256, clusters());
     for (uint32_t i = 0; i < 256; i++) CHECK(out[i] == (i / 64 ^ 1) * 100 + i % 64);
   }
 }
@@ -309,8 +299,7 @@ TEST_CASE("exited warps count as arrived at barrier.cluster", "[barrier]") {
     barrier.cluster.wait;
     mov.u32 %r, 4;
   )");
-  Words out(64);
-  CHECK(kernel(clusters(), out).is_clean());
+  const auto out = words_of(kernel, 64, clusters());
   CHECK(out[63] == 4);
 }
 

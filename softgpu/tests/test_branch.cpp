@@ -35,8 +35,7 @@ low:
 
 TEST_CASE("diverged lanes reconverge after the branch", "[branch]") {
   const Kernel kernel = kernel_of(kTwoWays);
-  Words out(32);
-  CHECK(kernel(Shape{}, out).is_clean());
+  const auto out = words_of(kernel, 32);
   for (uint32_t i = 0; i < 32; i++) CHECK(out[i] == (i < 10 ? 100 : 200));
   CHECK(num_executed(kernel, "st.global") == 1);
   CHECK(num_executed(kernel, "mov.u32 %r, 100") == 1);
@@ -55,8 +54,7 @@ constexpr char kLoopOfOwnLength[] = R"(
 
 TEST_CASE("lanes may leave a loop one by one", "[branch]") {
   const Kernel kernel = kernel_of(kLoopOfOwnLength);
-  Words out(32);
-  CHECK(kernel(Shape{}, out).is_clean());
+  const auto out = words_of(kernel, 32);
   for (uint32_t i = 0; i < 32; i++) CHECK(out[i] == i * (i - 1) / 2);
   CHECK(num_executed(kernel, "add.u32 %r") == 31);
   CHECK(num_executed(kernel, "st.global") == 1);
@@ -69,8 +67,7 @@ TEST_CASE("the result does not depend on the order of diverged lanes", "[branch]
       o.seed = seed;
     });
     const Kernel kernel = kernel_of(kLoopOfOwnLength);
-    Words out(32);
-    CHECK(kernel(Shape{}, out).is_clean());
+    const auto out = words_of(kernel, 32);
     for (uint32_t i = 0; i < 32; i++) CHECK(out[i] == i * (i - 1) / 2);
   }
 }
@@ -116,8 +113,7 @@ constexpr char kTable[] = R"(
 TEST_CASE("brx.idx branches each lane by its index", "[branch]") {
   const Kernel kernel =
       kernel_of(std::string("table: .branchtargets zero, one, two, store;\n") + kTable);
-  Words out(32);
-  CHECK(kernel(Shape{}, out).is_clean());
+  const auto out = words_of(kernel, 32);
   for (uint32_t i = 0; i < 32; i++) CHECK(out[i] == (i >= 24 || i % 4 == 3 ? 50 : 1000 + i % 4));
   CHECK(num_executed(kernel, "st.global") == 1);
 }

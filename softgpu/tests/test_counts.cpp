@@ -1,7 +1,5 @@
 // Classes of instructions, counters per region of a program, and SOFTGPU_SKIP_PRODUCTS.
-#include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "softgpu/counts.h"
@@ -61,8 +59,6 @@ uint64_t flops_of(const char *opcode) {
   return tensor_flops(opcode_parts(opcode));
 }
 
-}  // namespace
-
 TEST_CASE("counts: opcodes map to classes and memory paths", "[counts]") {
   for (const Known &known : kKnown) {
     INFO(known.opcode);
@@ -105,8 +101,6 @@ TEST_CASE("counts: waits for bulk stores are distinguished by their number", "[c
 
 // ---- skipped products
 
-namespace {
-
 /// Adds a product of ones, 16 deep, to 5; has D and the executed instructions.
 struct Product {
   float d;
@@ -142,8 +136,6 @@ void check_skipped(const std::string &module) {
   CHECK(skipped.d == 5);
   CHECK(computed.executed == skipped.executed);
 }
-
-}  // namespace
 
 TEST_CASE("counts: SOFTGPU_SKIP_PRODUCTS skips mma and wmma but counts them", "[counts]") {
   check_skipped(product_text("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 4, 2, 4));
@@ -224,8 +216,6 @@ TEST_CASE("counts: softgpu_take_counts returns the counters of a region", "[coun
 
 // ---- accesses to memory
 
-namespace {
-
 using Catch::Matchers::ContainsSubstring;
 
 /// Returns the counters of the instruction that contains a text, after one launch.
@@ -281,8 +271,6 @@ constexpr CountCase kCounted[] = {
      "and.b32 %x, %t, 1; shl.b32 %x, %x, 3; add.u32 %x, %x, 8;"},
 };
 
-}  // namespace
-
 TEST_CASE("sectors and wavefronts of accesses are counted") {
   for (const CountCase &c : kCounted) {
     const std::string stride = std::to_string(c.stride);
@@ -310,8 +298,6 @@ TEST_CASE("bytes are always counted, sectors only on request") {
   REQUIRE(load.sectors == 0);
 }
 
-namespace {
-
 /// Runs with SOFTGPU_INITCHECK=1; the first `written` of 64 bytes of a buffer are initialized.
 Outcome check(const std::string &body, uint64_t written) {
   const WithOptions with([](Options &o) { o.checks_initialised = true; });
@@ -328,8 +314,6 @@ std::string message(const Outcome &outcome) {
   REQUIRE(outcome.violations.size() == 1);
   return outcome.violations[0];
 }
-
-}  // namespace
 
 TEST_CASE("a read of uninitialized global memory is a violation") {
   REQUIRE(check("ld.global.u32 %x, [%p0+60];", 64).is_clean());
@@ -376,4 +360,5 @@ TEST_CASE("without SOFTGPU_INITCHECK uninitialized reads are not reported") {
   REQUIRE(kernel({}, buffer).is_clean());
 }
 
+}  // namespace
 }  // namespace softgpu::test

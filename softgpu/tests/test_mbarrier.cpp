@@ -89,8 +89,7 @@ TEST_CASE("try_wait may return early with a seed", "[mbarrier]") {
   size_t num_done = 0;
   for (uint64_t seed = 0; seed < 32; seed++) {
     const WithOptions with([&](Options &o) { o.seed = seed; });
-    Words out(64);
-    CHECK(kernel({.threads = {64, 1, 1}}, out).is_clean());
+    const auto out = words_of(kernel, 64, {.threads = {64, 1, 1}});
     if (seed == 0) CHECK(out[32] == 1);
     num_done += out[32];
   }
@@ -213,9 +212,8 @@ TEST_CASE("blocks of a cluster may arrive at remote mbarriers", "[mbarrier]") {
   const Shape shape{.blocks = {2, 1, 1}, .cluster = {2, 1, 1}};
   for (uint64_t seed = 0; seed < 4; seed++) {
     const WithOptions with([&](Options &o) { o.seed = seed; });
-    Words out(2);
-    CHECK(Kernel(exchange("%rank"))(shape, out).is_clean());
-    CHECK(out.values() == std::vector<uint32_t>{1, 0});
+    const auto out = words_of(Kernel(exchange("%rank")), 2, shape);
+    CHECK(out == std::vector<uint32_t>{1, 0});
   }
   Words out(2);
   CHECK_CONTAINS(Kernel(exchange("2"))(shape, out).fault, "mapa of rank 2");

@@ -2,7 +2,6 @@
 #include <array>
 #include <numeric>
 
-#include "softgpu/tests/fragments.h"
 #include "softgpu/tests/harness.h"
 #include "softgpu/tests/recorded.h"
 #include "tests/support/catch.h"

@@ -39,8 +39,6 @@ constexpr AtomicCase kCases[] = {
     {"add.noftz.bf16x2", 32, "0x81FF81FF", "0x3E003E00", 0x530A93A0, 0xC2A959C5},
 };
 
-}  // namespace
-
 TEST_CASE("atom and red have the recorded results in global, generic and shared memory") {
   for (const AtomicCase &c : kCases)
     for (const std::string space : {".global", "", ".shared"})
@@ -132,8 +130,6 @@ TEST_CASE("atomics are not lost between host threads") {
 
 // ---- cp.async
 
-namespace {
-
 /// Each thread copies 16 bytes from %q to %s.  LOOK writes the first word of the destination to the
 /// next of p1's rows of 32 numbers.
 std::string copies(std::string body) {
@@ -178,8 +174,6 @@ std::vector<uint32_t> firsts(uint32_t offset = 0) {
 }
 
 constexpr const char *kCopy = "cp.async.cg.shared.global [%s], [%q], 16; ";
-
-}  // namespace
 
 TEST_CASE("cp.async completes at its wait") {
   const std::string copy = kCopy;
@@ -292,4 +286,5 @@ TEST_CASE("a kernel may end with pending cp.async") {
   looks(std::string(kCopy) + "cp.async.commit_group;", 0);
 }
 
+}  // namespace
 }  // namespace softgpu::test

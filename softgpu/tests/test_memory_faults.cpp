@@ -43,8 +43,6 @@ void check_faults(const std::vector<std::pair<std::string, std::string>> &messag
   }
 }
 
-}  // namespace
-
 TEST_CASE("an out-of-bounds global access is a fault") {
   check_faults({
       {"ld.global.u32 %x, [%p0+1020];", ""},
@@ -159,8 +157,6 @@ TEST_CASE("cp.async reads only src-size bytes") {
   });
 }
 
-namespace {
-
 /// Captures stderr during its lifetime.
 class Stderr {
  public:
@@ -186,8 +182,6 @@ class Stderr {
   FILE *file_ = tmpfile();
   int before_;
 };
-
-}  // namespace
 
 TEST_CASE("all violations are counted, the first per location are printed") {
   const uint64_t before = num_violations();
@@ -229,8 +223,6 @@ TEST_CASE("the host may allocate while a kernel runs") {
 }
 
 // ---- allocation table
-
-namespace {
 
 constexpr uint64_t kFirst = uint64_t{1} << 40, kStep = 4096, kPlaces = 500;
 
@@ -310,5 +302,4 @@ TEST_CASE("allocations: the address of a removed allocation is reusable", "[allo
 }
 
 }  // namespace
-
 }  // namespace softgpu::test

@@ -1,5 +1,4 @@
 // mma.sync: recorded results of all shapes and types, and checks.
-#include "softgpu/tests/fragments.h"
 #include "softgpu/tests/harness.h"
 #include "softgpu/tests/recorded.h"
 #include "tests/support/catch.h"
@@ -86,8 +85,6 @@ TEST_CASE("mma waits for diverged lanes", "[mma]") {
                                   kDeep + kMixD) == together);
 }
 
-}  // namespace
-
 // ---- ldmatrix and stmatrix
 
 TEST_CASE("ldmatrix and stmatrix have the recorded results", "[matrix_rows]") {
@@ -135,8 +132,6 @@ TEST_CASE("ldmatrix rows must be aligned and in shared memory", "[matrix_rows]")
 }
 
 // ---- wmma
-
-namespace {
 
 /// Returns a product of 16 x 16 matrices in the 1280 bytes of a warp at %w22, in rows of 80 bytes:
 /// D in the first 64 bytes, A in the first 32, B in the next 32.  C has the words %w0 to %w7.

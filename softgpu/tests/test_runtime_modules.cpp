@@ -2,7 +2,6 @@
 #include <lz4.h>
 #include <unistd.h>
 #include <zstd.h>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -140,8 +139,6 @@ struct PtxFolder {
   }
 };
 
-}  // namespace
-
 PASSES_IN_EVERY_ORDER("kernels of a fat binary") {
   for (const Packing packing : {Packing::kNone, Packing::kLz4, Packing::kZstd}) {
     void **const binary = register_binary({entry(2, 90, false, "machine code", Packing::kNone),
@@ -272,14 +269,10 @@ TEST_CASE("runtime: a setting without effect is reported", "[runtime]") {
   CHECK(!failed.says("never happened"));
 }
 
-namespace {
-
 std::string file_text(const std::filesystem::path &path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
-
-}  // namespace
 
 TEST_CASE("case: three launches", "[.]") {
   const Kernels kernels;
@@ -308,3 +301,5 @@ TEST_CASE("runtime: SOFTGPU_COUNT writes the counters of kernels", "[runtime]") 
   }
   CHECK(has_load);
 }
+
+}  // namespace

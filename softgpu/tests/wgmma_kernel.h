@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include "softgpu/tests/fragments.h"
 #include "softgpu/tests/harness.h"
 
 namespace softgpu::test {
