@@ -271,5 +271,21 @@ TEST_CASE("fresh shared memory is poisoned", "[grid]") {
   }
 }
 
+TEST_CASE("registers that a path does not write are poisoned", "[grid]") {
+  for (const std::string write : {"@%q mov.u32 %r, 7;", "@!%q bra SKIP;\nmov.u32 %r, 7;\nSKIP:"}) {
+    INFO(write);
+    const Kernel kernel(body_text(1, "setp.lt.u32 %q, %t, 16;\n" + write + R"(
+      mad.wide.u32 %a, %t, 4, %p0;
+      st.global.u32 [%a], %r;
+      mov.u32 %r, 1;
+    )"));
+    // The second launch has the registers of the first.
+    for (int i = 0; i < 2; i++) {
+      const auto out = words_of(kernel, 32);
+      for (uint32_t t = 0; t < 32; t++) CHECK(out[t] == (t < 16 ? 7 : kPoison));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace softgpu::test
