@@ -10,7 +10,7 @@ HOSTS = pathlib.Path("bindings")
 # Files of each layer: pattern, and generated files to exclude.
 LAYERS = {
     HOSTS / "python/mpcore": ("*.py", {"_sys.py"}),
-    HOSTS / "rust/src": ("*.rs", {"sys.rs", "enums.rs"}),
+    HOSTS / "rust/src": ("*.rs", {"sys.rs"}),
 }
 # Functions that a layer may omit, with the reason.
 STATES = "state dictionaries exist only in Python, which converts those of torch"

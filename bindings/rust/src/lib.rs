@@ -159,8 +159,6 @@ mod autocast;
 mod comm;
 mod context;
 mod conv;
-#[rustfmt::skip]
-mod enums;
 mod epilogue;
 mod error;
 mod gemm;
@@ -184,6 +182,10 @@ mod sequences;
 pub mod sys;
 mod tensors;
 mod xent;
+
+mod enums {
+    pub use crate::sys::{bits::*, numbers::*};
+}
 
 pub use attention::{
     Attention, AttentionBuilder, AttentionGrads, AttentionInputs, AttentionLayout, AttentionLengths,

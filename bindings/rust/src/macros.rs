@@ -1,9 +1,9 @@
-//! Macros for the entries of sys.rs and enums.rs, which bindings/generate/generate writes.
+//! Macros for the entries of sys.rs, which bindings/generate/generate writes.
 
 macro_rules! constants {
-    ($($kind:ident { $($name:ident = $value:literal),* })*) => { $(
+    ($($kind:ident { $($name:ident = $value:literal $($text:literal)*),* })*) => { $(
         pub type $kind = u32;
-        $(pub const $name: $kind = $value;)*
+        $($(#[doc = $text])* pub const $name: $kind = $value;)*
     )* };
 }
 
@@ -47,39 +47,74 @@ macro_rules! defaults {
     )* };
 }
 
+/// Defines the constants of enums of C, and the same enums in Rust, in module `numbers`.
 macro_rules! numbered {
-    ($($(#[$about:meta])* $name:ident { $($variant:ident = $value:literal $($of:literal)*,)* })*) => { $(
-        $(#[$about])*
-        #[non_exhaustive]
-        #[repr(u32)]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs)] // names without a comment
-        pub enum $name {
-            $($(#[doc = $of])* $variant = $value,)*
-        }
+    ($($(#[$about:meta])* $name:ident $kind:ident {
+        $($variant:ident $raw:ident = $value:literal $($text:literal)*),* $(,)?
+    })*) => {
+        constants! { $($kind { $($raw = $value $($text)*),* })* }
 
-        impl $name {
-            /// Returns the variant with this value, or None if it is newer than this crate.
-            pub fn from_raw(raw: u32) -> Option<Self> {
-                match raw {
-                    $($value => Some(Self::$variant),)*
-                    _ => None,
+        pub(crate) mod numbers {
+            #[allow(unused_imports)] // for links
+            use super::*;
+            $(
+                $(#[$about])*
+                #[non_exhaustive]
+                #[repr(u32)]
+                #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+                pub enum $name {
+                    $(
+                        $(#[doc = $text])*
+                        #[doc = concat!("\n[`", stringify!($raw), "`]")]
+                        $variant = $value,
+                    )*
                 }
-            }
+
+                impl $name {
+                    /// Returns the variant with this value, or None if it is newer than this crate.
+                    pub fn from_raw(raw: u32) -> Option<Self> {
+                        match raw {
+                            $($value => Some(Self::$variant),)*
+                            _ => None,
+                        }
+                    }
+                }
+            )*
         }
-    )* };
+    };
 }
 
+/// Defines the constants of flags of C, and types of flags, in module `bits`.
 macro_rules! flags {
-    ($($(#[$about:meta])* $name:ident { $($flag:ident = $value:literal $($of:literal)*,)* })*) => { $(
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-        pub struct $name(u32);
+    ($($(#[$about:meta])* $name:ident $kind:ident {
+        $($flag:ident $raw:ident = $value:literal $($text:literal)*),* $(,)?
+    })*) => {
+        constants! { $($kind { $($raw = $value $($text)*),* })* }
 
-        #[allow(missing_docs)]
+        pub(crate) mod bits {
+            use super::*;
+            $(
+                $(#[$about])*
+                #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+                pub struct $name(u32);
+
+                impl $name {
+                    $(
+                        $(#[doc = $text])*
+                        #[doc = concat!("\n[`", stringify!($raw), "`]")]
+                        pub const $flag: Self = Self($raw);
+                    )*
+                }
+
+                flag_operations! { $name }
+            )*
+        }
+    };
+}
+
+macro_rules! flag_operations {
+    ($name:ident) => {
         impl $name {
-            $($(#[doc = $of])* pub const $flag: Self = Self($value);)*
-
             /// Returns the flags with these bits, as in [`sys`](crate::sys); unknown bits are kept.
             pub const fn from_bits(bits: u32) -> Self {
                 Self(bits)
@@ -116,5 +151,5 @@ macro_rules! flags {
                 Self(self.0 & !flags.0)
             }
         }
-    )* };
+    };
 }

@@ -4,7 +4,7 @@
 //! documents them.
 //!
 //! Enums are integers, because a newer library may return values that this file does not contain;
-//! the safe layer of the crate has Rust enums.  Functions with a body correspond to the inline
+//! the crate exports each as a Rust enum, too.  Functions with a body correspond to the inline
 //! functions of the header: they return a struct that the library has initialized.
 
 #![allow(non_camel_case_types, non_snake_case)]
@@ -31,89 +31,420 @@ handles! {
 
 pub type mp_log_callback_t = Option<unsafe extern "C" fn(level: mp_log_level_t, message: *const c_char, user: *mut c_void)>;
 
-constants! {
-    mp_status_t { MP_SUCCESS = 0, MP_ERROR_INVALID_ARGUMENT = 1, MP_ERROR_MISALIGNED = 2,
-        MP_ERROR_WORKSPACE_TOO_SMALL = 3, MP_ERROR_STRUCT_SIZE = 4, MP_ERROR_UNSUPPORTED = 20,
-        MP_ERROR_ARCH_MISMATCH = 21, MP_ERROR_NOT_FOUND = 22, MP_ERROR_OUT_OF_MEMORY = 40, MP_ERROR_CUDA = 41,
-        MP_ERROR_COMM = 42, MP_ERROR_INTERNAL = 60 }
-    mp_log_level_t { MP_LOG_ERROR = 1, MP_LOG_WARN = 2, MP_LOG_INFO = 3, MP_LOG_DEBUG = 4 }
-    mp_dtype_t { MP_DTYPE_NONE = 0, MP_FP16 = 1, MP_BF16 = 2, MP_FP32 = 3, MP_INT32 = 16, MP_INT64 = 17,
-        MP_STATE_M8 = 32, MP_STATE_V8 = 33, MP_REMAINDER16 = 34, MP_REMAINDER8 = 35 }
-    mp_target_t { MP_TARGET_CUDA = 1, MP_TARGET_HOST = 2 }
-    mp_op_t { MP_OP_N = 1, MP_OP_T = 2 }
-    mp_activation_t { MP_ACT_NONE = 0, MP_ACT_RELU = 1, MP_ACT_GELU = 2, MP_ACT_DRELU = 3, MP_ACT_DGELU = 4,
-        MP_ACT_SIGMOID = 5, MP_ACT_TANH = 6, MP_ACT_DSIGMOID = 7, MP_ACT_DTANH = 8, MP_ACT_SILU = 9, MP_ACT_DSILU = 10,
-        MP_ACT_GELU_ERF = 11, MP_ACT_DGELU_ERF = 12 }
-    mp_epilogue_flags_t { MP_EPILOGUE_FLAG_GATED = 1 }
-    mp_ragged_t { MP_RAGGED_M = 1, MP_RAGGED_K = 2 }
-    mp_conv_op_t { MP_CONV_FPROP = 1, MP_CONV_DGRAD = 2, MP_CONV_WGRAD = 3 }
-    mp_rnn_cell_t { MP_RNN_TANH = 1, MP_RNN_RELU = 2, MP_RNN_LSTM = 3, MP_RNN_GRU = 4 }
-    mp_rnn_flags_t { MP_RNN_FLAG_BIDIRECTIONAL = 1, MP_RNN_FLAG_NO_BIAS = 2, MP_RNN_FLAG_SKIP_INPUT = 4,
-        MP_RNN_FLAG_RESET_FIRST = 8, MP_RNN_FLAG_ACCUMULATE = 16 }
-    mp_pool_mode_t { MP_POOL_MAX = 1, MP_POOL_AVG_INCLUDE_PAD = 2, MP_POOL_AVG_EXCLUDE_PAD = 3 }
-    mp_pool_flags_t { MP_POOL_FLAG_CEIL = 1 }
-    mp_pointwise_op_t { MP_POINTWISE_COPY = 1, MP_POINTWISE_ADD = 2, MP_POINTWISE_MUL = 3, MP_POINTWISE_SUB = 4,
-        MP_POINTWISE_DIV = 5, MP_POINTWISE_LEAKY_RELU = 6, MP_POINTWISE_DLEAKY_RELU = 7, MP_POINTWISE_CLIP = 8,
-        MP_POINTWISE_DCLIP = 9 }
-    mp_norm_kind_t { MP_NORM_LAYER = 1, MP_NORM_RMS = 2 }
-    mp_norm_flags_t { MP_NORM_FLAG_ZERO_CENTERED = 1, MP_NORM_FLAG_ACCUMULATE = 2 }
-    mp_xent_flags_t { MP_XENT_FLAG_IGNORE_LABEL = 1, MP_XENT_FLAG_LOG_PROBABILITIES = 2, MP_XENT_FLAG_ACCUMULATE = 4 }
-    mp_loss_kind_t { MP_LOSS_MSE = 1, MP_LOSS_L1 = 2, MP_LOSS_BCE_WITH_LOGITS = 3, MP_LOSS_HUBER = 4,
-        MP_LOSS_SMOOTH_L1 = 5, MP_LOSS_LINEAR = 6 }
-    mp_loss_reduction_t { MP_LOSS_REDUCTION_MEAN = 1, MP_LOSS_REDUCTION_SUM = 2 }
-    mp_loss_flags_t { MP_LOSS_FLAG_IGNORE_TARGET = 1 }
-    mp_embedding_flags_t { MP_EMBEDDING_FLAG_PADDING = 1, MP_EMBEDDING_FLAG_ACCUMULATE = 2 }
-    mp_rope_flags_t { MP_ROPE_FLAG_INTERLEAVED = 1, MP_ROPE_FLAG_INVERSE = 2 }
-    mp_softmax_mask_t { MP_SOFTMAX_MASK_NONE = 0, MP_SOFTMAX_MASK_CAUSAL = 1, MP_SOFTMAX_MASK_LENGTHS = 2,
-        MP_SOFTMAX_MASK_ADDITIVE = 3 }
-    mp_softmax_flags_t { MP_SOFTMAX_FLAG_LOG = 1 }
-    mp_attention_flags_t { MP_ATTENTION_FLAG_CAUSAL = 1, MP_ATTENTION_FLAG_WINDOW = 2 }
-    mp_scaler_policy_t { MP_SCALER_POLICY_STATIC = 1, MP_SCALER_POLICY_BACKOFF = 2, MP_SCALER_POLICY_LOGNORMAL = 3,
-        MP_SCALER_POLICY_LOGMAX = 4 }
-    mp_scaler_flags_t { MP_SCALER_FLAG_REFILL_EACH_STEP = 1, MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = 2 }
-    mp_scaler_status_t { MP_SCALER_STATUS_OK = 0, MP_SCALER_STATUS_DIVERGED = 1 }
-    mp_optimizer_kind_t { MP_OPT_SGD = 1, MP_OPT_ADAM = 2, MP_OPT_LAMB = 3, MP_OPT_NOVOGRAD = 4, MP_OPT_ADAGRAD = 5,
-        MP_OPT_RMSPROP = 6 }
-    mp_optimizer_flags_t { MP_OPT_FLAG_NESTEROV = 1, MP_OPT_FLAG_DECOUPLED_DECAY = 2,
-        MP_OPT_FLAG_NO_BIAS_CORRECTION = 4, MP_OPT_FLAG_MODEL_OVERFLOW = 8, MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = 16,
-        MP_OPT_FLAG_LARC = 32, MP_OPT_FLAG_LARS = 64, MP_OPT_FLAG_NVLAMB = 128, MP_OPT_FLAG_STOCHASTIC_ROUNDING = 256 }
-    mp_lr_schedule_t { MP_LR_CONSTANT = 1, MP_LR_POLYNOMIAL = 2, MP_LR_COSINE = 3, MP_LR_EXPONENTIAL = 4,
-        MP_LR_INVERSE_SQRT = 5 }
-    mp_reduce_op_t { MP_REDUCE_SUM = 1, MP_REDUCE_MAX = 2 }
-    mp_step_flags_t { MP_STEP_FLAG_KEEP_SCALER = 1, MP_STEP_FLAG_UNSCALED = 2, MP_STEP_FLAG_CHECKED = 4,
-        MP_STEP_FLAG_SHARDED = 8, MP_STEP_FLAG_SUM_DENOMINATOR = 16 }
-    mp_accumulate_flags_t { MP_ACCUMULATE_FLAG_FIRST = 1, MP_ACCUMULATE_FLAG_LAST = 2 }
-    mp_step_outcome_t { MP_STEP_OUTCOME_PENDING = 0, MP_STEP_OUTCOME_TAKEN = 1, MP_STEP_OUTCOME_SKIPPED = 2,
-        MP_STEP_OUTCOME_OUT_OF_RANGE = 3, MP_STEP_OUTCOME_SPIKE = 4, MP_STEP_OUTCOME_NO_SCALE = 5,
-        MP_STEP_OUTCOME_OVERFLOW = 6 }
-    mp_op_class_t { MP_OP_CLASS_UNLISTED = 0, MP_OP_CLASS_ALLOW = 1, MP_OP_CLASS_INFER = 2, MP_OP_CLASS_DENY = 3,
-        MP_OP_CLASS_CLEAR = 4, MP_OP_CLASS_PROMOTE = 5 }
-    mp_autocast_preset_t { MP_AUTOCAST_PRESET_DEFAULT = 1, MP_AUTOCAST_PRESET_TENSORFLOW = 2,
-        MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = 3, MP_AUTOCAST_PRESET_PYTORCH = 4, MP_AUTOCAST_PRESET_ONNX = 5 }
-    mp_autocast_level_t { MP_AUTOCAST_LEVEL_NORMAL = 1, MP_AUTOCAST_LEVEL_INFER_AS_DENY = 2,
-        MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY = 3, MP_AUTOCAST_LEVEL_FORCE_ALL = 4 }
-    mp_autocast_flags_t { MP_AUTOCAST_FLAG_NO_ENVIRONMENT = 1, MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE = 2,
-        MP_AUTOCAST_FLAG_KEEP_IO = 4, MP_AUTOCAST_FLAG_EMULATE = 8 }
-    mp_node_flags_t { MP_NODE_FLAG_KEEP_FP32 = 1, MP_NODE_FLAG_OTHER_DEVICE = 2, MP_NODE_FLAG_NO_LOW = 4,
-        MP_NODE_FLAG_CAST = 8, MP_NODE_FLAG_READS_VARIABLE = 16, MP_NODE_FLAG_BACK_EDGE = 32,
-        MP_NODE_FLAG_READS_EITHER = 64, MP_NODE_FLAG_WRITES_EITHER = 128 }
-    mp_tensor_role_t { MP_TENSOR_ROLE_ACTIVATION = 0, MP_TENSOR_ROLE_PARAMETER = 1, MP_TENSOR_ROLE_OUTPUT = 2 }
-    mp_cast_kind_t { MP_CAST_KIND_KERNEL = 1, MP_CAST_KIND_MODEL_COPY = 2 }
-    mp_autocast_reason_t { MP_AUTOCAST_REASON_UNLISTED = 1, MP_AUTOCAST_REASON_DENY_LIST = 2,
-        MP_AUTOCAST_REASON_DENY_UPSTREAM = 3, MP_AUTOCAST_REASON_RANGE = 4, MP_AUTOCAST_REASON_DEPTH = 5,
-        MP_AUTOCAST_REASON_KEPT = 6, MP_AUTOCAST_REASON_OTHER_DEVICE = 7, MP_AUTOCAST_REASON_NO_KERNEL = 8,
-        MP_AUTOCAST_REASON_NO_ALLOW_NEARBY = 9, MP_AUTOCAST_REASON_NOT_FLOAT = 10, MP_AUTOCAST_REASON_DISABLED = 11,
-        MP_AUTOCAST_REASON_CLUSTER_FP32 = 12, MP_AUTOCAST_REASON_ALLOW_LIST = 32, MP_AUTOCAST_REASON_BETWEEN_ALLOW = 33,
-        MP_AUTOCAST_REASON_FOLLOWS_ALLOW = 34, MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW = 35,
-        MP_AUTOCAST_REASON_CLUSTER_LOW = 36, MP_AUTOCAST_REASON_CAST_ABSORBED = 37, MP_AUTOCAST_REASON_PATTERN = 38 }
-    mp_autocast_format_t { MP_AUTOCAST_FORMAT_TEXT = 1, MP_AUTOCAST_FORMAT_JSON = 2, MP_AUTOCAST_FORMAT_DOT = 3 }
-    mp_attribute_kind_t { MP_ATTRIBUTE_KIND_INT = 1, MP_ATTRIBUTE_KIND_FLOAT = 2, MP_ATTRIBUTE_KIND_INTS = 3,
-        MP_ATTRIBUTE_KIND_FLOATS = 4 }
-    mp_graph_mode_t { MP_GRAPH_MODE_INFERENCE = 1, MP_GRAPH_MODE_TRAINING = 2 }
-    mp_scaler_preset_t { MP_SCALER_PRESET_LOGNORMAL = 1, MP_SCALER_PRESET_TORCH = 2, MP_SCALER_PRESET_APEX_AMP = 3,
-        MP_SCALER_PRESET_APEX_HYSTERESIS = 4, MP_SCALER_PRESET_MEGATRON = 5, MP_SCALER_PRESET_DEEPSPEED = 6,
-        MP_SCALER_PRESET_DEEPSPEED_FUSED = 7, MP_SCALER_PRESET_KERAS = 8, MP_SCALER_PRESET_KERAS_3 = 9,
-        MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 10, MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 11 }
+numbered! {
+    /// Status codes.
+    Status mp_status_t {
+        Success MP_SUCCESS = 0,
+        ErrorInvalidArgument MP_ERROR_INVALID_ARGUMENT = 1 "a value outside its documented range",
+        ErrorMisaligned MP_ERROR_MISALIGNED = 2 "a pointer or ld violates a documented alignment",
+        ErrorWorkspaceTooSmall MP_ERROR_WORKSPACE_TOO_SMALL = 3 "see mp\\_\\*\\_workspace\\_size",
+        ErrorStructSize MP_ERROR_STRUCT_SIZE = 4 "struct\\_size is 0, or unknown fields are set",
+        ErrorUnsupported MP_ERROR_UNSUPPORTED = 20 "no kernel for this combination; [`mp_last_error`] names the part",
+        ErrorArchMismatch MP_ERROR_ARCH_MISMATCH = 21 "the build has no code for this device",
+        ErrorNotFound MP_ERROR_NOT_FOUND = 22 "unknown name, index past the end, missing shared library",
+        ErrorOutOfMemory MP_ERROR_OUT_OF_MEMORY = 40,
+        ErrorCuda MP_ERROR_CUDA = 41 "[`mp_last_error`] contains the CUDA error name",
+        ErrorComm MP_ERROR_COMM = 42 "a callback of [`mp_comm_t`] failed; [`mp_last_error`] contains its code",
+        ErrorInternal MP_ERROR_INTERNAL = 60,
+    }
+    /// Log severity; lower values are more severe.
+    LogLevel mp_log_level_t {
+        Error MP_LOG_ERROR = 1 "every error, once; by default only those that no function returns",
+        Warn MP_LOG_WARN = 2 "slow paths whose cause the caller can change",
+        Info MP_LOG_INFO = 3
+            "kernel selections, the first time each is made; skipped steps, if the host queries their outcome",
+        Debug MP_LOG_DEBUG = 4 "every call",
+    }
+    /// Types of elements (1 to 15), of indices (16 to 31) and storage types of optimizer state (32
+    /// and above).
+    Dtype mp_dtype_t {
+        DtypeNone MP_DTYPE_NONE = 0,
+        Fp16 MP_FP16 = 1 "IEEE binary16: 5 exponent bits, 11 significant bits, max 65504",
+        Bf16 MP_BF16 = 2 "bfloat16: 8 exponent bits, 8 significant bits",
+        Fp32 MP_FP32 = 3 "IEEE binary32",
+        Int32 MP_INT32 = 16 "int32\\_t; indices and labels, where a comment lists it",
+        Int64 MP_INT64 = 17 "int64\\_t; likewise",
+        StateM8 MP_STATE_M8 = 32 "first moments: sign and E4M3, one exponent byte per 256 elements",
+        StateV8 MP_STATE_V8 = 33 "second moments: unsigned E5M3, one exponent byte per 256 elements",
+        Remainder16 MP_REMAINDER16 = 34
+            "int16: fp32 weight minus its bfloat16 rounding, in units of the last place of fp32",
+        Remainder8 MP_REMAINDER8 = 35 "int8: the same in units of 2^8 last places, rounded at random",
+    }
+    /// Target that the kernels of a context are compiled for.
+    Target mp_target_t { Cuda MP_TARGET_CUDA = 1, Host MP_TARGET_HOST = 2 }
+    /// Form of an operand: as stored (N) or transposed (T).
+    Op mp_op_t { N MP_OP_N = 1, T MP_OP_T = 2 }
+    /// Activation function, or its derivative, applied to each element of a result.
+    Activation mp_activation_t {
+        None MP_ACT_NONE = 0,
+        Relu MP_ACT_RELU = 1,
+        Gelu MP_ACT_GELU = 2 "tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))",
+        Drelu MP_ACT_DRELU = 3 "backward: multiplies by relu'(aux)",
+        Dgelu MP_ACT_DGELU = 4 "backward: multiplies by gelu'(aux)",
+        Sigmoid MP_ACT_SIGMOID = 5 "1 / (1 + exp(-z))",
+        Tanh MP_ACT_TANH = 6,
+        Dsigmoid MP_ACT_DSIGMOID = 7 "backward: multiplies by sigmoid'(aux)",
+        Dtanh MP_ACT_DTANH = 8 "backward: multiplies by tanh'(aux)",
+        Silu MP_ACT_SILU = 9 "z / (1 + exp(-z)), also called swish",
+        Dsilu MP_ACT_DSILU = 10 "backward: multiplies by silu'(aux)",
+        GeluErf MP_ACT_GELU_ERF = 11 "exact form: 0.5 z (1 + erf(z / sqrt(2)))",
+        DgeluErf MP_ACT_DGELU_ERF = 12 "backward: multiplies by gelu'(aux) of the exact form",
+    }
+    /// Dimension that is divided among the groups of [`mp_gemm_ragged`].
+    Ragged mp_ragged_t {
+        M MP_RAGGED_M = 1 "rows: forward pass and input gradients of experts",
+        K MP_RAGGED_K = 2 "k: weight gradients of experts",
+    }
+    /// Pass of a convolutional layer: forward, input gradient (dgrad) or weight gradient (wgrad).
+    ConvOp mp_conv_op_t { Fprop MP_CONV_FPROP = 1, Dgrad MP_CONV_DGRAD = 2, Wgrad MP_CONV_WGRAD = 3 }
+    /// Cell type.
+    RnnCell mp_rnn_cell_t {
+        Tanh MP_RNN_TANH = 1,
+        Relu MP_RNN_RELU = 2,
+        Lstm MP_RNN_LSTM = 3 "gate order in the rows of the weights: i f g o",
+        Gru MP_RNN_GRU = 4 "gate order in the rows of the weights: r z n",
+    }
+    /// Reduction of a window.
+    PoolMode mp_pool_mode_t {
+        Max MP_POOL_MAX = 1 "largest element; padding is excluded",
+        AvgIncludePad MP_POOL_AVG_INCLUDE_PAD = 2 "sum / number of pixels in the padded image; padding is 0",
+        AvgExcludePad MP_POOL_AVG_EXCLUDE_PAD = 3 "sum / number of pixels in the image",
+    }
+    /// Element-wise operation on a and b.
+    PointwiseOp mp_pointwise_op_t {
+        Copy MP_POINTWISE_COPY = 1 "z = a",
+        Add MP_POINTWISE_ADD = 2 "z = a + b",
+        Mul MP_POINTWISE_MUL = 3 "z = a b",
+        Sub MP_POINTWISE_SUB = 4 "z = a - b",
+        Div MP_POINTWISE_DIV = 5 "z = a / b",
+        LeakyRelu MP_POINTWISE_LEAKY_RELU = 6 "z = a if a \\> 0, else slope a",
+        DleakyRelu MP_POINTWISE_DLEAKY_RELU = 7 "z = a if b \\> 0, else slope a: gradient of leaky ReLU at b",
+        Clip MP_POINTWISE_CLIP = 8 "z = min(max(a, low), high)",
+        Dclip MP_POINTWISE_DCLIP = 9 "z = a if low \\<= b \\<= high, else 0: gradient of clip at b",
+    }
+    /// Statistics by which a vector is normalized.
+    NormKind mp_norm_kind_t {
+        Layer MP_NORM_LAYER = 1 "mean and variance",
+        Rms MP_NORM_RMS = 2 "mean square",
+    }
+    /// Loss l(x, t) of one prediction x and its target t.
+    LossKind mp_loss_kind_t {
+        Mse MP_LOSS_MSE = 1 "(x - t)^2",
+        L1 MP_LOSS_L1 = 2 "|x - t|; derivative 0 at x = t",
+        BceWithLogits MP_LOSS_BCE_WITH_LOGITS = 3 "-t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))",
+        Huber MP_LOSS_HUBER = 4 "d = |x - t|: d^2 / 2 up to delta, then delta (d - delta / 2)",
+        SmoothL1 MP_LOSS_SMOOTH_L1 = 5 "[`MP_LOSS_HUBER`] / delta",
+        Linear MP_LOSS_LINEAR = 6 "x t; derivative t, a gradient that the caller has computed",
+    }
+    /// Divisor of the sum of element losses.
+    LossReduction mp_loss_reduction_t {
+        Mean MP_LOSS_REDUCTION_MEAN = 1 "number of elements that are not ignored",
+        Sum MP_LOSS_REDUCTION_SUM = 2 "1",
+    }
+    /// Elements of a row that a softmax includes.
+    SoftmaxMask mp_softmax_mask_t {
+        None MP_SOFTMAX_MASK_NONE = 0 "all",
+        Causal MP_SOFTMAX_MASK_CAUSAL = 1
+            "Row i includes columns 0 to i % mask\\_rows + columns - mask\\_rows: the last query sees all keys.",
+        Lengths MP_SOFTMAX_MASK_LENGTHS = 2 "row i includes columns 0 to mask\\[i / mask\\_rows\\] - 1",
+        Additive MP_SOFTMAX_MASK_ADDITIVE = 3 "all; row i % mask\\_rows of a matrix is added to row i",
+    }
+    /// Policy that adapts the loss scale S to the gradients.
+    ScalerPolicy mp_scaler_policy_t {
+        Static MP_SCALER_POLICY_STATIC = 1 "Constant S. bf16 training uses this policy with S = 1.",
+        Backoff MP_SCALER_POLICY_BACKOFF = 2 "Multiplicative backoff and growth.",
+        Lognormal MP_SCALER_POLICY_LOGNORMAL = 3
+            "Statistical model of the gradients. log2 of the largest unscaled gradient is modeled as normal, with"
+            "running mean mu (decay beta1) and deviation sigma (decay beta2, at least sigma\\_floor)",
+        Logmax MP_SCALER_POLICY_LOGMAX = 4 "OpenSeq2Seq's LogMaxScaler with its defects; see mpcore/compat.h.",
+    }
+    /// Health of a scaler.
+    ScalerStatus mp_scaler_status_t {
+        Ok MP_SCALER_STATUS_OK = 0,
+        Diverged MP_SCALER_STATUS_DIVERGED = 1 "max\\_consecutive\\_skips skips in a row, or 1/S is not finite",
+    }
+    /// Update rule.
+    OptimizerKind mp_optimizer_kind_t {
+        Sgd MP_OPT_SGD = 1 "Stochastic gradient descent with momentum",
+        Adam MP_OPT_ADAM = 2 "Adam, and AdamW with [`MP_OPT_FLAG_DECOUPLED_DECAY`]",
+        Lamb MP_OPT_LAMB = 3
+            "LAMB: w -= lr r u with the trust ratio r = |w| / |u|, where w -= lr u is the step of [`MP_OPT_ADAM`]"
+            "with the same flags, including decay. r is 1 if |w| or |u| is 0 and, without [`MP_OPT_FLAG_NVLAMB`],"
+            "for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.",
+        Novograd MP_OPT_NOVOGRAD = 4 "NovoGrad, with one v per tensor",
+        Adagrad MP_OPT_ADAGRAD = 5 "Adagrad: v += g^2; w -= lr g / (sqrt(v) + eps).",
+        Rmsprop MP_OPT_RMSPROP = 6 "RMSProp: v = b2 v + (1-b2) g^2; w -= lr g / (sqrt(v) + eps).",
+    }
+    /// Learning-rate schedule, evaluated on the device: a skipped step does not advance it, and a
+    /// captured graph needs no host work.
+    LrSchedule mp_lr_schedule_t {
+        Constant MP_LR_CONSTANT = 1 "lr(t) = lr",
+        Polynomial MP_LR_POLYNOMIAL = 2 "lr\\_end + (lr - lr\\_end) (1 - p)^decay\\_power; linear if decay\\_power is 1",
+        Cosine MP_LR_COSINE = 3 "lr\\_end + (lr - lr\\_end) (1 + cos(pi p)) / 2",
+        Exponential MP_LR_EXPONENTIAL = 4 "max(lr\\_end, lr decay\\_rate^(s / decay\\_steps))",
+        InverseSqrt MP_LR_INVERSE_SQRT = 5 "lr sqrt(max(warmup\\_steps, 1) / t)",
+    }
+    /// Element-wise reduction across ranks.
+    ReduceOp mp_reduce_op_t {
+        Sum MP_REDUCE_SUM = 1,
+        Max MP_REDUCE_MAX = 2 "finite values \\>= 0 only; handling of NaN differs by library",
+    }
+    /// Outcome of a step.
+    StepOutcome mp_step_outcome_t {
+        Pending MP_STEP_OUTCOME_PENDING = 0 "the device has not finished the step",
+        Taken MP_STEP_OUTCOME_TAKEN = 1,
+        Skipped MP_STEP_OUTCOME_SKIPPED = 2
+            "Lower bound of all skips, for comparisons (outcome \\>= [`MP_STEP_OUTCOME_SKIPPED`]); never reported.",
+        OutOfRange MP_STEP_OUTCOME_OUT_OF_RANGE = 3
+            "Skipped: the largest |gradient| times the factor that unscales and clips is not below 2^63, or that"
+            "factor is not finite.",
+        Spike MP_STEP_OUTCOME_SPIKE = 4 "Skipped: see `mp_step_options`.skip and norm\\_limit.",
+        NoScale MP_STEP_OUTCOME_NO_SCALE = 5 "Skipped: S is 0, or 1/S is not finite.",
+        Overflow MP_STEP_OUTCOME_OVERFLOW = 6 "Skipped: the flag was set, or a gradient or amax is not finite.",
+    }
+    /// Class of an operation: the list that contains it.
+    OpClass mp_op_class_t {
+        Unlisted MP_OP_CLASS_UNLISTED = 0 "fp32, independent of its neighbors",
+        Allow MP_OP_CLASS_ALLOW = 1 "always low precision: numerically safe, and faster",
+        Infer MP_OP_CLASS_INFER = 2 "Low precision between low-precision nodes, except downstream of a DENY.",
+        Deny MP_OP_CLASS_DENY = 3 "fp32.",
+        Clear MP_OP_CLASS_CLEAR = 4 "no numerical effect: takes the precision of its neighbors",
+        Promote MP_OP_CLASS_PROMOTE = 5
+            "[`MP_AUTOCAST_PRESET_PYTORCH`]: low precision if all floating-point inputs are.",
+    }
+    /// Lists of operations and rules of propagation.
+    AutocastPreset mp_autocast_preset_t {
+        Default MP_AUTOCAST_PRESET_DEFAULT = 1 "Names of mpcore, ONNX, TensorFlow and PyTorch.",
+        Tensorflow MP_AUTOCAST_PRESET_TENSORFLOW = 2 "lists of TensorFlow 2.21 for fp16",
+        TensorflowBf16 MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = 3 "lists of TensorFlow 2.21 for bf16",
+        Pytorch MP_AUTOCAST_PRESET_PYTORCH = 4
+            "Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions composed of"
+            "listed operations, such as cross\\_entropy and interpolate.",
+        Onnx MP_AUTOCAST_PRESET_ONNX = 5 "Names of ONNX; the block list of onnxconverter-common is unlisted.",
+    }
+    /// Override of all lists.
+    AutocastLevel mp_autocast_level_t {
+        Normal MP_AUTOCAST_LEVEL_NORMAL = 1 "no override",
+        InferAsDeny MP_AUTOCAST_LEVEL_INFER_AS_DENY = 2
+            "Conservative: [`MP_OP_CLASS_INFER`] becomes [`MP_OP_CLASS_DENY`].",
+        TensorCoresOnly MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY = 3
+            "All but [`MP_OP_CLASS_ALLOW`] become [`MP_OP_CLASS_UNLISTED`].",
+        ForceAll MP_AUTOCAST_LEVEL_FORCE_ALL = 4
+            "Low precision wherever possible, except constants, state and cross-entropies.",
+    }
+    /// Role of a tensor.
+    TensorRole mp_tensor_role_t {
+        Activation MP_TENSOR_ROLE_ACTIVATION = 0,
+        Parameter MP_TENSOR_ROLE_PARAMETER = 1 "an optimizer has its fp32 master and can keep a 16-bit copy",
+        Output MP_TENSOR_ROLE_OUTPUT = 2 "read by the caller",
+    }
+    /// Source of the converted tensor.
+    CastKind mp_cast_kind_t {
+        Kernel MP_CAST_KIND_KERNEL = 1 "[`mp_cast`], once for all readers",
+        ModelCopy MP_CAST_KIND_MODEL_COPY = 2
+            "The 16-bit copy of a parameter that the optimizer writes (`mp_optimizer_desc`.model): no kernel.",
+    }
+    /// Reason for the type of a node: fp32 if \< 32, otherwise low precision. node\_cause is the
+    /// node in brackets.
+    AutocastReason mp_autocast_reason_t {
+        Unlisted MP_AUTOCAST_REASON_UNLISTED = 1 "[`MP_OP_CLASS_UNLISTED`]: on no list, or by level",
+        DenyList MP_AUTOCAST_REASON_DENY_LIST = 2 "[`MP_OP_CLASS_DENY`] by list, pattern, node\\_class or level",
+        DenyUpstream MP_AUTOCAST_REASON_DENY_UPSTREAM = 3 "downstream of an [`MP_OP_CLASS_DENY`] \\[that node\\]",
+        Range MP_AUTOCAST_REASON_RANGE = 4 "tensor\\_amax of a tensor exceeds amax\\_limit",
+        Depth MP_AUTOCAST_REASON_DEPTH = 5 "node\\_depth exceeds depth\\_limit",
+        Kept MP_AUTOCAST_REASON_KEPT = 6 "[`MP_NODE_FLAG_KEEP_FP32`]",
+        OtherDevice MP_AUTOCAST_REASON_OTHER_DEVICE = 7 "[`MP_NODE_FLAG_OTHER_DEVICE`]",
+        NoKernel MP_AUTOCAST_REASON_NO_KERNEL = 8 "[`MP_NODE_FLAG_NO_LOW`]",
+        NoAllowNearby MP_AUTOCAST_REASON_NO_ALLOW_NEARBY = 9
+            "Low precision is possible, but does not propagate to the node.",
+        NotFloat MP_AUTOCAST_REASON_NOT_FLOAT = 10 "reads and writes no [`MP_FP32`] tensor",
+        Disabled MP_AUTOCAST_REASON_DISABLED = 11 "autocast is disabled: `mp_autocast_result`.disabled\\_reason",
+        ClusterFp32 MP_AUTOCAST_REASON_CLUSTER_FP32 = 12 "in an fp32 cluster \\[the member that requires fp32\\]",
+        AllowList MP_AUTOCAST_REASON_ALLOW_LIST = 32 "[`MP_OP_CLASS_ALLOW`] by list, node\\_class or level",
+        BetweenAllow MP_AUTOCAST_REASON_BETWEEN_ALLOW = 33
+            "INFER or CLEAR between two [`MP_OP_CLASS_ALLOW`] \\[the downstream one\\].",
+        FollowsAllow MP_AUTOCAST_REASON_FOLLOWS_ALLOW = 34
+            "Downstream of a low-precision node \\[that node\\], with [`MP_BF16`] or" "[`MP_AUTOCAST_PRESET_PYTORCH`].",
+        ClearNextToLow MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW = 35
+            "[`MP_OP_CLASS_CLEAR`] connected to a low-precision node \\[that node\\].",
+        ClusterLow MP_AUTOCAST_REASON_CLUSTER_LOW = 36
+            "Member of a low-precision cluster \\[the member that caused it\\].",
+        CastAbsorbed MP_AUTOCAST_REASON_CAST_ABSORBED = 37
+            "Cast to fp32 with only low-precision readers \\[the first\\].",
+        Pattern MP_AUTOCAST_REASON_PATTERN = 38 "[`MP_OP_CLASS_ALLOW`] by [`mp_autocast_set_nodes`]",
+    }
+    /// Format of a report.
+    AutocastFormat mp_autocast_format_t {
+        Text MP_AUTOCAST_FORMAT_TEXT = 1
+            "One line per node, \"conv1/bn FusedBatchNormV3 fp16 between conv1/conv and conv2/conv\", and a" "summary.",
+        Json MP_AUTOCAST_FORMAT_JSON = 2,
+        Dot MP_AUTOCAST_FORMAT_DOT = 3 "for Graphviz: low precision green, fp32 red, casts on the edges",
+    }
+    /// Type of an attribute.
+    AttributeKind mp_attribute_kind_t {
+        Int MP_ATTRIBUTE_KIND_INT = 1 "int\\_value, all 64 bits; also accepted for a FLOAT attribute",
+        Float MP_ATTRIBUTE_KIND_FLOAT = 2 "float\\_value",
+        Ints MP_ATTRIBUTE_KIND_INTS = 3 "count elements of ints",
+        Floats MP_ATTRIBUTE_KIND_FLOATS = 4 "count elements of floats; no operation has such an attribute",
+    }
+    /// Mode of a forward pass.
+    GraphMode mp_graph_mode_t {
+        Inference MP_GRAPH_MODE_INFERENCE = 1
+            "BatchNorm uses its states, Dropout is the identity, Attention has no dropout.",
+        Training MP_GRAPH_MODE_TRAINING = 2
+            "Prepares [`mp_graph_backward`], which computes the loss together with its gradient, and tensors that"
+            "depend on the loss.",
+    }
+    /// Policies of other systems, with their defaults.
+    ScalerPreset mp_scaler_preset_t {
+        Lognormal MP_SCALER_PRESET_LOGNORMAL = 1
+            "This library's lognormal policy: [`mp_scaler_config_default`]([`MP_SCALER_POLICY_LOGNORMAL`]).",
+        Torch MP_SCALER_PRESET_TORCH = 2 "torch.amp.GradScaler.",
+        ApexAmp MP_SCALER_PRESET_APEX_AMP = 3 "apex.amp LossScaler, apex/amp/scaler.py (removed from Apex in 2025).",
+        ApexHysteresis MP_SCALER_PRESET_APEX_HYSTERESIS = 4
+            "Apex csrc/update\\_scale\\_hysteresis.cu: torch's rule, but S backs off only after 2 overflows without"
+            "a clean step between them.",
+        Megatron MP_SCALER_PRESET_MEGATRON = 5 "Megatron-LM DynamicGradScaler, core/optimizer/grad\\_scaler.py.",
+        Deepspeed MP_SCALER_PRESET_DEEPSPEED = 6
+            "DeepSpeed DynamicLossScaler, runtime/fp16/loss\\_scaler.py (ZeRO), with the defaults of the \"fp16\""
+            "section of its configuration: initial S 2^16, interval 1000, minimum 1, hysteresis 2.",
+        DeepspeedFused MP_SCALER_PRESET_DEEPSPEED_FUSED = 7
+            "DeepSpeed FP16\\_Optimizer, runtime/fp16/fused\\_optimizer.py (without ZeRO).",
+        Keras MP_SCALER_PRESET_KERAS = 8 "tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.",
+        Keras3 MP_SCALER_PRESET_KERAS_3 = 9 "keras.optimizers.LossScaleOptimizer of Keras 3.",
+        Openseq2seqBackoff MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 10
+            "OpenSeq2Seq BackoffScaler, optimizers/automatic\\_loss\\_scaler.py.",
+        Openseq2seqLogmax MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 11
+            "OpenSeq2Seq LogMaxScaler: [`MP_SCALER_POLICY_LOGMAX`].",
+    }
+}
+
+flags! {
+    /// Bits of [`mp_epilogue_t`].flags.
+    EpilogueFlags mp_epilogue_flags_t {
+        GATED MP_EPILOGUE_FLAG_GATED = 1 "reserved for gated activations; not supported",
+    }
+    /// Bits of [`mp_rnn_desc_t`].flags.
+    RnnFlags mp_rnn_flags_t {
+        BIDIRECTIONAL MP_RNN_FLAG_BIDIRECTIONAL = 1,
+        NO_BIAS MP_RNN_FLAG_NO_BIAS = 2 "no biases; b\\_ih and b\\_hh are ignored",
+        SKIP_INPUT MP_RNN_FLAG_SKIP_INPUT = 4
+            "Replaces the input product of the first layer by x\\_t, which is added to every gate.",
+        RESET_FIRST MP_RNN_FLAG_RESET_FIRST = 8
+            "Applies the reset gate before the product, [`MP_RNN_GRU`] only: n = tanh(p\\_n + (r h) W\\_n^T +" "b\\_n).",
+        ACCUMULATE MP_RNN_FLAG_ACCUMULATE = 16
+            "Adds the gradients of weights and biases to the previous values, for micro-batches.",
+    }
+    /// Bits of [`mp_pool2d_desc_t`].flags.
+    PoolFlags mp_pool_flags_t {
+        CEIL MP_POOL_FLAG_CEIL = 1
+            "Rounds P and Q up, like ceil\\_mode of torch: the last window may extend beyond the padding, but"
+            "starts inside the image or the padding before it.",
+    }
+    /// Bits of [`mp_norm_desc_t`].flags.
+    NormFlags mp_norm_flags_t {
+        ZERO_CENTERED MP_NORM_FLAG_ZERO_CENTERED = 1 "multiplies by 1 + gamma instead of gamma",
+        ACCUMULATE MP_NORM_FLAG_ACCUMULATE = 2 "adds to the previous dgamma and dbeta",
+    }
+    /// Bits of [`mp_xent_desc_t`].flags and [`mp_linear_xent_desc_t`].flags.
+    XentFlags mp_xent_flags_t {
+        IGNORE_LABEL MP_XENT_FLAG_IGNORE_LABEL = 1 "excludes rows whose label is `ignore_label`",
+        LOG_PROBABILITIES MP_XENT_FLAG_LOG_PROBABILITIES = 2
+            "[`mp_softmax_xent`] only: x are log p; negative log-likelihood, no softmax.",
+        ACCUMULATE MP_XENT_FLAG_ACCUMULATE = 4 "[`mp_linear_xent`] only: adds to dw and dbias",
+    }
+    /// Bits of [`mp_loss_desc_t`].flags.
+    LossFlags mp_loss_flags_t {
+        IGNORE_TARGET MP_LOSS_FLAG_IGNORE_TARGET = 1 "excludes elements whose target is `ignore_target`",
+    }
+    /// Bits of [`mp_embedding_desc_t`].flags.
+    EmbeddingFlags mp_embedding_flags_t {
+        PADDING MP_EMBEDDING_FLAG_PADDING = 1 "Makes the gradient of row `padding_index` 0.",
+        ACCUMULATE MP_EMBEDDING_FLAG_ACCUMULATE = 2
+            "Adds the gradient to the previous value, for micro-batches or a table that is used twice.",
+    }
+    /// Bits of [`mp_rope_desc_t`].flags.
+    RopeFlags mp_rope_flags_t {
+        INTERLEAVED MP_ROPE_FLAG_INTERLEAVED = 1 "Rotates the pairs of elements (2i, 2i + 1), as in GPT-J.",
+        INVERSE MP_ROPE_FLAG_INVERSE = 2 "Rotates by the negative angles: the backward pass, with dy as x and dx as y.",
+    }
+    /// Bits of [`mp_softmax_desc_t`].flags.
+    SoftmaxFlags mp_softmax_flags_t {
+        LOG MP_SOFTMAX_FLAG_LOG = 1 "y is the natural logarithm of the softmax",
+    }
+    /// Bits of [`mp_attention_desc_t`].flags.
+    AttentionFlags mp_attention_flags_t {
+        CAUSAL MP_ATTENTION_FLAG_CAUSAL = 1 "hides the keys after the diagonal",
+        WINDOW MP_ATTENTION_FLAG_WINDOW = 2 "applies window\\_left and window\\_right",
+    }
+    /// Bits of `mp_scaler_config`.flags.
+    ScalerFlags mp_scaler_flags_t {
+        REFILL_EACH_STEP MP_SCALER_FLAG_REFILL_EACH_STEP = 1 "backoff: clean steps refill hysteresis",
+        FIRST_STEP_UNCOUNTED MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = 2
+            "Backoff: the first clean step, and the first one after each overflow, does not count towards"
+            "growth\\_interval.",
+    }
+    /// Bits of `mp_optimizer_desc`.flags.
+    OptimizerFlags mp_optimizer_flags_t {
+        NESTEROV MP_OPT_FLAG_NESTEROV = 1 "SGD",
+        DECOUPLED_DECAY MP_OPT_FLAG_DECOUPLED_DECAY = 2 "Adam (then AdamW), LAMB, Adagrad",
+        NO_BIAS_CORRECTION MP_OPT_FLAG_NO_BIAS_CORRECTION = 4 "Adam, LAMB: mhat = m, vhat = v",
+        MODEL_OVERFLOW MP_OPT_FLAG_MODEL_OVERFLOW = 8 "Lets the 16-bit copy of a weight become infinite on overflow.",
+        DECAY_AFTER_MOMENTUM MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = 16
+            "SGD; excludes [`MP_OPT_FLAG_LARC`] and [`MP_OPT_FLAG_LARS`]",
+        LARC MP_OPT_FLAG_LARC = 32 "SGD",
+        LARS MP_OPT_FLAG_LARS = 64 "SGD; excludes [`MP_OPT_FLAG_LARC`]",
+        NVLAMB MP_OPT_FLAG_NVLAMB = 128 "LAMB: also adapts tensors without decay",
+        STOCHASTIC_ROUNDING MP_OPT_FLAG_STOCHASTIC_ROUNDING = 256
+            "Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the weight.",
+    }
+    /// Bits of `mp_step_options`.flags.
+    StepFlags mp_step_flags_t {
+        KEEP_SCALER MP_STEP_FLAG_KEEP_SCALER = 1
+            "Leaves the scaler and its flag to a later step, for optimizers that share a scaler.",
+        UNSCALED MP_STEP_FLAG_UNSCALED = 2
+            "The gradients come from [`mp_grads_accumulate`] or [`mp_grads_to_fp32`]: they already include 1/S,"
+            "and the scaler uses the amax recorded there, which lognormal and logmax require.",
+        CHECKED MP_STEP_FLAG_CHECKED = 4
+            "The producers of the gradients have checked them: every call of the backward pass updates amax and,"
+            "at [`mp_scaler_get_found_inf_address`], found\\_inf (without a scaler: that of"
+            "[`mp_optimizer_get_scaler`]), both by its `stats`. [`mp_rnn_backward_data`] and [`mp_gemm_grouped`]"
+            "have found\\_inf only.",
+        SHARDED MP_STEP_FLAG_SHARDED = 8
+            "Sharded optimizer, with comm: every tensor belongs to one rank, and a rank may have none.",
+        SUM_DENOMINATOR MP_STEP_FLAG_SUM_DENOMINATOR = 16
+            "The denominator is the sum of `mp_step_options`.denominator over all ranks.",
+    }
+    /// Flags of [`mp_grads_accumulate`].
+    AccumulateFlags mp_accumulate_flags_t {
+        FIRST MP_ACCUMULATE_FLAG_FIRST = 1 "First gradients of a window: sums are overwritten, not read.",
+        LAST MP_ACCUMULATE_FLAG_LAST = 2
+            "Last gradients before an update by the application's own optimizer: the sums are checked too, and"
+            "[`mp_scaler_query_step`] returns the outcome after this call.",
+    }
+    /// Bits of `mp_autocast_config`.flags.
+    AutocastFlags mp_autocast_flags_t {
+        NO_ENVIRONMENT MP_AUTOCAST_FLAG_NO_ENVIRONMENT = 1 "ignores environment variables",
+        IGNORE_PERFORMANCE MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE = 2
+            "Ignores the performance condition, see [`mp_autocast_get_disabled_reason`].",
+        KEEP_IO MP_AUTOCAST_FLAG_KEEP_IO = 4
+            "Keeps tensors of role [`MP_TENSOR_ROLE_OUTPUT`] in fp32; the caller counts as a reader.",
+        EMULATE MP_AUTOCAST_FLAG_EMULATE = 8
+            "Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.",
+    }
+    /// Bits of `mp_autocast_graph`.node\_flags.
+    NodeFlags mp_node_flags_t {
+        KEEP_FP32 MP_NODE_FLAG_KEEP_FP32 = 1 "stays fp32: fetched, fed, or requested by the caller",
+        OTHER_DEVICE MP_NODE_FLAG_OTHER_DEVICE = 2 "stays fp32: runs on another device",
+        NO_LOW MP_NODE_FLAG_NO_LOW = 4 "stays fp32: no 16-bit kernel; its class still propagates",
+        CAST MP_NODE_FLAG_CAST = 8 "converts to the type of its output",
+        READS_VARIABLE MP_NODE_FLAG_READS_VARIABLE = 16
+            "Reads a variable in place (Identity or Enter of TensorFlow's reference variables); low precision"
+            "does not propagate through it.",
+        BACK_EDGE MP_NODE_FLAG_BACK_EDGE = 32 "back edge (NextIteration): follows the rest of its loop",
+        READS_EITHER MP_NODE_FLAG_READS_EITHER = 64 "Reads fp32 and low precision, except on [`MP_AUTOCAST_SLOT_FP32`].",
+        WRITES_EITHER MP_NODE_FLAG_WRITES_EITHER = 128 "Can write fp32 or low precision, like [`mp_gemm`] (dtype\\_cd).",
+    }
 }
 
 structs! {
