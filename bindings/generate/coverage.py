@@ -7,10 +7,10 @@ import re
 from .header import Model
 
 HOSTS = pathlib.Path("bindings")
-# Files of each layer: pattern, and generated files to exclude.
+# Files of each layer, the generated file to exclude, and the pattern of a call.
 LAYERS = {
-    HOSTS / "python/mpcore": ("*.py", {"_sys.py"}),
-    HOSTS / "rust/src": ("*.rs", {"sys.rs"}),
+    HOSTS / "python/mpcore": ("*.py", "_sys.py", r"""(?:\blib\.|_destroy = ")(mp_\w+)"""),
+    HOSTS / "rust/src": ("*.rs", "sys.rs", r"\b(mp_\w+)"),  # also in arguments of macros
 }
 # Functions that a layer may omit, with the reason.
 STATES = "state dictionaries exist only in Python, which converts those of torch"
@@ -59,17 +59,17 @@ def unreported(root: pathlib.Path, model: Model) -> list:
 def complaints(root: pathlib.Path, model: Model) -> list:
     """Returns functions that a layer does not call, and unnecessary entries of LEFT_OUT.
 
-    A call is lib.mp_gemm or sys::mp_gemm; names in comments do not count."""
+    Names in comments do not count."""
     by_value = [f.init for f in model.inlines]  # called by mp_*_default of the raw binding
     names = [f.name for f in model.functions if f.name not in by_value]
     found = unreported(root, model)
     found += [f"LEFT_OUT has {name}, which mpcore.h does not declare" for name in LEFT_OUT if name not in names]
     users: dict = {}
-    for folder, (pattern, made) in LAYERS.items():
-        files = [path for path in sorted((root / folder).glob(pattern)) if path.name not in made]
+    for folder, (pattern, made, call) in LAYERS.items():
+        files = [path for path in sorted((root / folder).glob(pattern)) if path.name != made]
         text = "\n".join(path.read_text(encoding="utf-8") for path in files)
         code = re.sub(r"(?m)^\s*(//|#).*$", "", text)
-        used = set(re.findall(r"""(?:\blib\.|\bsys::|_destroy = ")(mp_\w+)""", code))
+        used = set(re.findall(call, code))
         for name in names:
             if name in used:
                 users.setdefault(name, set()).add(folder)

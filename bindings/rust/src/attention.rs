@@ -3,7 +3,7 @@
 use crate::context::{span, Context, Data, DeviceBuffer, Float, Stream, View};
 use crate::conv::extent;
 use crate::epilogue::GradStats;
-use crate::error::{check, read, read_text, Result};
+use crate::error::{read, read_text, Result};
 use crate::kernels::{self, KernelInfo};
 use crate::sys;
 use std::marker::PhantomData;
@@ -89,10 +89,9 @@ impl AttentionBuilder<'_> {
     /// Creates an attention with tensors of type `T`.
     pub fn build<T: Float>(mut self) -> Result<Attention<T>> {
         self.desc.dtype = T::DTYPE as u32;
-        // SAFETY: the descriptor lives during the call, which rejects values out of range.
-        let bytes = read(|bytes| unsafe {
-            sys::mp_attention_backward_workspace_size(self.context.as_raw(), &self.desc, bytes)
-        })?;
+        let bytes = query!(self.context, read, |bytes| mp_attention_backward_workspace_size(
+            &self.desc, bytes
+        ))?;
         Ok(Attention {
             context: self.context.clone(),
             desc: self.desc,
@@ -171,18 +170,14 @@ impl<T: Float> Attention<T> {
 
     /// Describes the kernels of both passes for aligned tensors, for people.
     pub fn explain(&self) -> Result<String> {
-        // SAFETY: the descriptor lives during the call; text is NULL or has `bytes` bytes.
-        read_text(|text, bytes| unsafe {
-            check(sys::mp_attention_explain(self.context.as_raw(), &self.desc, text, bytes))
-        })
+        query!(self.context, read_text, |text, bytes| mp_attention_explain(&self.desc, text, bytes))
     }
 
     /// Returns all kernels, first the one that is selected for aligned tensors.
     pub fn kernels(&self) -> Result<Vec<KernelInfo>> {
-        // SAFETY: the descriptor lives during the call.
-        kernels::all(|index, info| unsafe {
-            sys::mp_attention_kernel_info(self.context.as_raw(), &self.desc, index, info)
-        })
+        query!(self.context, kernels::all, |index, info| mp_attention_kernel_info(
+            &self.desc, index, info
+        ))
     }
 
     /// Computes o, rows x heads x head_dim_v: the mean of v weighted by the softmax of the scores.
@@ -190,9 +185,7 @@ impl<T: Float> Attention<T> {
         &self, inputs: &AttentionInputs<'_, T>, o: &impl Data<Element = T>, stream: Stream,
     ) -> Result<()> {
         let tensors = self.tensors(inputs, &o.view())?;
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context
-            .call(|c| unsafe { sys::mp_attention_forward(c, &self.desc, &tensors, stream.0) })
+        run!(self.context, mp_attention_forward(&self.desc, &tensors, stream.0))
     }
 
     /// Computes the gradients of the latest forward pass from its result `o` and its gradient.
@@ -212,10 +205,7 @@ impl<T: Float> Attention<T> {
             ..self.tensors(inputs, &o.view())?
         };
         let (space, bytes) = self.workspace.as_workspace();
-        // SAFETY: as in forward.
-        self.context.call(|c| unsafe {
-            sys::mp_attention_backward(c, desc, &tensors, space, bytes, stream.0)
-        })
+        run!(self.context, mp_attention_backward(desc, &tensors, space, bytes, stream.0))
     }
 
     /// Returns the tensors of both passes.

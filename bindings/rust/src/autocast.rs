@@ -71,29 +71,25 @@ impl Autocast {
         self.raw
     }
 
+    fn call(&self, function: impl FnOnce(sys::mp_autocast_t) -> sys::mp_status_t) -> Result<()> {
+        check(function(self.raw))
+    }
+
     /// Moves operations to a class.
     pub fn set_class(&mut self, op_types: &[&str], class: OpClass) -> Result<()> {
         let names: Result<Vec<CString>> =
             op_types.iter().map(|name| c_string("op_types", name)).collect();
         let names = names?;
         let pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
-        // SAFETY: the number of names is passed, and they are copied.
-        check(unsafe {
-            sys::mp_autocast_set_class(
-                self.raw,
-                pointers.as_ptr(),
-                count(pointers.len()),
-                class as u32,
-            )
-        })
+        let (names, count) = (pointers.as_ptr(), count(pointers.len()));
+        run!(self, mp_autocast_set_class(names, count, class as u32))
     }
 
     /// Assigns a class to nodes with matching names, for any operation.  The last matching pattern
     /// applies.  `*`, `?`, `[a-z]` and `[!a-z]` work like in a shell, but `*` also matches "/".
     pub fn set_nodes(&mut self, pattern: &str, class: OpClass) -> Result<()> {
         let pattern = c_string("pattern", pattern)?;
-        // SAFETY: the pattern is copied.
-        check(unsafe { sys::mp_autocast_set_nodes(self.raw, pattern.as_ptr(), class as u32) })
+        run!(self, mp_autocast_set_nodes(pattern.as_ptr(), class as u32))
     }
 
     /// Returns the class of an operation, before the level is applied.  None if the name contains a
@@ -108,10 +104,7 @@ impl Autocast {
     /// the environment can disable them.
     pub fn disabled_reason(&self, context: Option<&Context>) -> Result<Option<String>> {
         let mut because = ptr::null();
-        // SAFETY: policy and context live; `because` is written.
-        check(unsafe {
-            sys::mp_autocast_get_disabled_reason(self.raw, raw_context(context), &mut because)
-        })?;
+        run!(self, mp_autocast_get_disabled_reason(raw_context(context), &mut because))?;
         // SAFETY: NULL, or a string in static storage.
         Ok(unsafe { clause(because) }.map(owned))
     }
@@ -135,11 +128,7 @@ impl Autocast {
             ..sys::mp_autocast_result_t::zeroed()
         };
         let lent = graph.lend();
-        // SAFETY: policy and context live; the arrays of the graph have the specified sizes, and
-        // those of the result have room for all that the library writes.
-        check(unsafe {
-            sys::mp_autocast_rewrite(self.raw, raw_context(context), &lent.raw, &mut raw)
-        })?;
+        run!(self, mp_autocast_rewrite(raw_context(context), &lent.raw, &mut raw))?;
         casts.truncate(raw.num_casts as usize);
 
         let casts_of = |node: usize| {
@@ -173,12 +162,8 @@ impl Autocast {
             disabled_reason: rewritten.disabled_reason.map_or(ptr::null(), CStr::as_ptr),
             ..sys::mp_autocast_result_t::zeroed() // its arrays are not read
         };
-        read_text(|text, bytes| {
-            // SAFETY: graph and result as in `rewrite`; text is NULL or has `size` bytes.
-            check(unsafe {
-                sys::mp_autocast_explain(self.raw, &lent.raw, &raw, format as u32, text, bytes)
-            })
-        })
+        let (graph, format) = (&lent.raw, format as u32);
+        query!(self, read_text, |text, bytes| mp_autocast_explain(graph, &raw, format, text, bytes))
     }
 
     /// Returns the casts of a single operation, for eager execution: the type to cast each input
@@ -190,17 +175,8 @@ impl Autocast {
         let op_type = c_string("op_type", op_type)?;
         let inputs: Vec<_> = inputs.iter().map(|&dtype| dtype as u8).collect();
         let (mut cast_to, mut output) = (vec![0; inputs.len()], 0);
-        // SAFETY: the policy lives, and the name during the call; both arrays have `len` elements.
-        check(unsafe {
-            sys::mp_autocast_op(
-                self.raw,
-                op_type.as_ptr(),
-                inputs.as_ptr(),
-                count(inputs.len()),
-                cast_to.as_mut_ptr(),
-                &mut output,
-            )
-        })?;
+        let (given, count, to) = (inputs.as_ptr(), count(inputs.len()), cast_to.as_mut_ptr());
+        run!(self, mp_autocast_op(op_type.as_ptr(), given, count, to, &mut output))?;
         let known = |dtype| Some(dtype).filter(|&dtype| dtype != Dtype::DtypeNone);
         let cast_to = cast_to.into_iter().map(|raw: u8| known(dtype(raw))).collect();
         Ok((cast_to, known(dtype(output))))

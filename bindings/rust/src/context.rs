@@ -11,7 +11,7 @@ use std::ffi::{c_void, CStr};
 use std::marker::PhantomData;
 use std::mem::size_of;
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Device of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +90,13 @@ impl Context {
     pub(crate) fn call(
         &self, function: impl FnOnce(sys::mp_context_t) -> sys::mp_status_t,
     ) -> Result<()> {
-        let _turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn();
         check(function(self.0.raw))
+    }
+
+    /// Waits for calls of other threads, and keeps them out until the guard is dropped.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.0.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins the checks of the arguments of a call.
@@ -128,11 +133,13 @@ impl Context {
         let mut pointer = ptr::null_mut();
         // SAFETY: the context lives and `pointer` is written.
         check(unsafe { sys::mp_malloc(self.0.raw, &mut pointer, bytes.max(1)) })?;
-        unsafe fn free<T>(context: &Context, pointer: *mut T) {
-            sys::mp_free(context.as_raw(), pointer.cast()); // waits for work that uses it
-        }
-        // SAFETY: memory of this context, which `free` releases.
-        let memory = unsafe { Handle::new(self, pointer.cast(), free::<T>, Vec::new()) };
+        // SAFETY: memory of this context; mp_free waits for work that uses it.
+        let memory = unsafe {
+            let free = |context: &Context, memory: *mut T| {
+                sys::mp_free(context.as_raw(), memory.cast());
+            };
+            Handle::new(self, pointer.cast(), free, Vec::new())
+        };
         let buffer = DeviceBuffer { memory, len };
         buffer.clear(Stream::DEFAULT)?;
         self.sync(Stream::DEFAULT)?; // another stream may use it next
@@ -160,8 +167,7 @@ impl Context {
         let src = checks.data("src", src, 0)?.cast();
         let dst = checks.data("dst", dst, len as i128)?.cast();
         let (from, to) = (S::DTYPE as u32, D::DTYPE as u32);
-        // SAFETY: both are in memory of this context and have at least `len` elements.
-        self.call(|c| unsafe { sys::mp_cast(c, src, from, dst, to, len as i64, stream.0) })
+        run!(self, mp_cast(src, from, dst, to, len as i64, stream.0))
     }
 }
 
@@ -349,7 +355,7 @@ impl<T: Plain> DeviceBuffer<T> {
 
     /// Returns the raw handle or pointer, for functions of [`sys`].
     pub fn as_ptr(&self) -> *mut T {
-        self.memory.raw()
+        self.memory.as_raw()
     }
 
     /// Returns address and size in bytes of a workspace.

@@ -87,41 +87,48 @@ impl Conv2d {
 
     /// Returns the useful workspace size in bytes for inputs of type `I` and an output of type `O`.
     pub fn workspace_size<I: Float, O: Float>(&self, op: ConvOp) -> Result<usize> {
-        let (context, desc) = (self.context.as_raw(), self.complete(I::DTYPE, O::DTYPE));
-        // SAFETY: as above.
-        read(|bytes| unsafe {
-            sys::mp_conv2d_workspace_size(context, &desc, op as u32, ptr::null(), bytes)
-        })
+        let desc = self.complete(I::DTYPE, O::DTYPE);
+        query!(self.context, read, |bytes| mp_conv2d_workspace_size(
+            &desc,
+            op as u32,
+            ptr::null(),
+            bytes
+        ))
     }
 
     /// Returns the fastest plan of a pass without dbias.
     pub fn get_plan<I: Float, O: Float>(
         &self, op: ConvOp, max_workspace_bytes: usize,
     ) -> Result<Plan> {
-        let (context, desc) = (self.context.as_raw(), self.complete(I::DTYPE, O::DTYPE));
+        let desc = self.complete(I::DTYPE, O::DTYPE);
         let (op, max) = (op as u32, max_workspace_bytes);
-        // SAFETY: as above; `plan` is written.
-        kernels::plan(|plan| unsafe {
-            sys::mp_conv2d_get_plan(context, &desc, op, ptr::null(), max, plan)
-        })
+        query!(self.context, kernels::plan, |plan| mp_conv2d_get_plan(
+            &desc,
+            op,
+            ptr::null(),
+            max,
+            plan
+        ))
     }
 
     /// Describes the plan of a pass without dbias, for people.
     pub fn explain<I: Float, O: Float>(&self, op: ConvOp) -> Result<String> {
-        let (context, desc) = (self.context.as_raw(), self.complete(I::DTYPE, O::DTYPE));
-        // SAFETY: as above; text is NULL or has `bytes` bytes.
-        read_text(|text, bytes| unsafe {
-            check(sys::mp_conv2d_explain(context, &desc, op as u32, ptr::null(), text, bytes))
-        })
+        let desc = self.complete(I::DTYPE, O::DTYPE);
+        query!(self.context, read_text, |text, bytes| mp_conv2d_explain(
+            &desc,
+            op as u32,
+            ptr::null(),
+            text,
+            bytes
+        ))
     }
 
     /// Returns all kernels, first the one that is selected.
     pub fn kernels<I: Float, O: Float>(&self, op: ConvOp) -> Result<Vec<KernelInfo>> {
-        let (context, desc) = (self.context.as_raw(), self.complete(I::DTYPE, O::DTYPE));
-        // SAFETY: as above; `info` is written.
-        kernels::all(|index, info| unsafe {
-            sys::mp_conv2d_kernel_info(context, &desc, op as u32, index, info)
-        })
+        let desc = self.complete(I::DTYPE, O::DTYPE);
+        query!(self.context, kernels::all, |index, info| mp_conv2d_kernel_info(
+            &desc, op as u32, index, info
+        ))
     }
 
     /// Computes y = epilogue(alpha conv(x, filter) + beta y).  y is N P Q K and has K columns.

@@ -61,11 +61,13 @@ pub(crate) fn read<T: Default>(function: impl FnOnce(&mut T) -> sys::mp_status_t
 }
 
 /// Returns the text that a function writes; the first call returns its size.
-pub(crate) fn read_text(write: impl Fn(*mut c_char, &mut usize) -> Result<()>) -> Result<String> {
+pub(crate) fn read_text(
+    write: impl Fn(*mut c_char, &mut usize) -> sys::mp_status_t,
+) -> Result<String> {
     let mut bytes = 0;
-    write(ptr::null_mut(), &mut bytes)?;
+    check(write(ptr::null_mut(), &mut bytes))?;
     let mut text = vec![0u8; bytes];
-    write(text.as_mut_ptr().cast(), &mut bytes)?;
+    check(write(text.as_mut_ptr().cast(), &mut bytes))?;
     text.truncate(bytes - 1); // the NUL
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

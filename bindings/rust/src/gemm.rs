@@ -3,7 +3,7 @@
 use crate::context::{Context, Data, Float, Stream, View};
 use crate::enums::{Activation, Dtype, Op};
 use crate::epilogue::{operand, Epilogue, Operand};
-use crate::error::{check, read, read_text, Error, Result};
+use crate::error::{read, read_text, Error, Result};
 use crate::kernels::{self, KernelInfo, Plan};
 use crate::sys;
 use std::ffi::c_void;
@@ -85,27 +85,27 @@ impl<'a> Gemm<'a> {
 
     /// Returns the useful workspace size in bytes for the given types of A, B and D.
     pub fn workspace_size<AB: Float, CD: Float>(&self) -> Result<usize> {
-        let (c, (desc, epilogue)) = (self.context.as_raw(), self.query::<AB, CD>()?);
-        // SAFETY: the descriptor lives during the call, and so does the plan in it.
-        read(|bytes| unsafe { sys::mp_gemm_workspace_size(c, &desc, &epilogue, bytes) })
+        let (desc, epilogue) = self.query::<AB, CD>()?;
+        query!(self.context, read, |bytes| mp_gemm_workspace_size(&desc, &epilogue, bytes))
     }
 
     /// Returns the fastest plan for the given types of A, B and D.
     pub fn get_plan<AB: Float, CD: Float>(&self, max_workspace_bytes: usize) -> Result<Plan> {
-        let (c, (desc, epilogue)) = (self.context.as_raw(), self.query::<AB, CD>()?);
-        // SAFETY: as above; `plan` is written.
-        kernels::plan(|plan| unsafe {
-            sys::mp_gemm_get_plan(c, &desc, &epilogue, max_workspace_bytes, plan)
-        })
+        let (desc, epilogue) = self.query::<AB, CD>()?;
+        query!(self.context, kernels::plan, |plan| mp_gemm_get_plan(
+            &desc,
+            &epilogue,
+            max_workspace_bytes,
+            plan
+        ))
     }
 
     /// Describes the plan for the given types of A, B and D, for people.
     pub fn explain<AB: Float, CD: Float>(&self) -> Result<String> {
-        let (c, (desc, epilogue)) = (self.context.as_raw(), self.query::<AB, CD>()?);
-        // SAFETY: as above; text is NULL or has `bytes` bytes.
-        read_text(|text, bytes| unsafe {
-            check(sys::mp_gemm_explain(c, &desc, &epilogue, text, bytes))
-        })
+        let (desc, epilogue) = self.query::<AB, CD>()?;
+        query!(self.context, read_text, |text, bytes| mp_gemm_explain(
+            &desc, &epilogue, text, bytes
+        ))
     }
 
     pub(crate) fn query<AB: Float, CD: Float>(
@@ -119,9 +119,8 @@ impl<'a> Gemm<'a> {
 
     /// Returns all kernels, first the one that is selected.
     pub fn kernels<AB: Float, CD: Float>(&self) -> Result<Vec<KernelInfo>> {
-        let (c, desc) = (self.context.as_raw(), self.complete(AB::DTYPE, CD::DTYPE));
-        // SAFETY: as above; `info` is written.
-        kernels::all(|index, info| unsafe { sys::mp_gemm_kernel_info(c, &desc, index, info) })
+        let desc = self.complete(AB::DTYPE, CD::DTYPE);
+        query!(self.context, kernels::all, |index, info| mp_gemm_kernel_info(&desc, index, info))
     }
 
     /// Enqueues the product of `a` and `b` into `d`.
@@ -130,12 +129,7 @@ impl<'a> Gemm<'a> {
     ) -> Result<()> {
         let Checked { desc, pointers: [a, b, c, d], epilogue, space, bytes } =
             self.checked("gemm", operand(a), operand(b), operand(d))?;
-        // SAFETY: every pointer belongs to this context and has at least the elements that the call
-        // reads or writes, as checked above; `self` borrows them, and freeing device memory waits
-        // for the kernel.
-        self.context.call(|context| unsafe {
-            sys::mp_gemm(context, &desc, a, b, c, d, &epilogue, space, bytes, self.stream.0)
-        })
+        run!(self.context, mp_gemm(&desc, a, b, c, d, &epilogue, space, bytes, self.stream.0))
     }
 
     /// Checks that all arguments of `call` belong to the context and are large enough.

@@ -71,29 +71,29 @@ impl<'a> Gemm<'a> {
         let (space, bytes) = checks.workspace(self.workspace)?;
         let [a, b, d] = [&a.table, &b.table, &d.table].map(|table| table.as_ptr() as *const _);
         let (c, d) = (d as *const _, d as *const _);
-        // SAFETY: three tables of batch_count addresses of matrices of this context that are large
-        // enough; freeing memory waits for the kernel.
-        self.context.call(|context| unsafe {
-            sys::mp_gemm_batched(context, &desc, a, b, c, d, &epilogue, space, bytes, self.stream.0)
-        })
+        run!(
+            self.context,
+            mp_gemm_batched(&desc, a, b, c, d, &epilogue, space, bytes, self.stream.0)
+        )
     }
 
     /// Returns the useful workspace size in bytes for `run_batched` of `count` products.
     pub fn batched_workspace_size<AB: Float, CD: Float>(&self, count: u32) -> Result<usize> {
-        let (c, (desc, epilogue)) = (self.context.as_raw(), self.query_batched::<AB, CD>(count)?);
-        // SAFETY: the descriptor and the plan in it live during the call.
-        read(|bytes| unsafe { sys::mp_gemm_batched_workspace_size(c, &desc, &epilogue, bytes) })
+        let (desc, epilogue) = self.query_batched::<AB, CD>(count)?;
+        query!(self.context, read, |bytes| mp_gemm_batched_workspace_size(&desc, &epilogue, bytes))
     }
 
     /// Returns the fastest plan for `run_batched` of `count` products.
     pub fn batched_get_plan<AB: Float, CD: Float>(
         &self, count: u32, max_workspace_bytes: usize,
     ) -> Result<Plan> {
-        let (c, (desc, epilogue)) = (self.context.as_raw(), self.query_batched::<AB, CD>(count)?);
-        // SAFETY: as above; `plan` is written.
-        kernels::plan(|plan| unsafe {
-            sys::mp_gemm_batched_get_plan(c, &desc, &epilogue, max_workspace_bytes, plan)
-        })
+        let (desc, epilogue) = self.query_batched::<AB, CD>(count)?;
+        query!(self.context, kernels::plan, |plan| mp_gemm_batched_get_plan(
+            &desc,
+            &epilogue,
+            max_workspace_bytes,
+            plan
+        ))
     }
 
     fn query_batched<AB: Float, CD: Float>(
@@ -117,23 +117,19 @@ impl<'a> Gemm<'a> {
         let Checked { desc, pointers: [a, b, c, d], epilogue, space, bytes } =
             self.checked(call, operand(a), operand(b), operand(d))?;
         let ends = self.context.checks(call).data("ends", ends, desc.batch_count.into())?;
-        // SAFETY: as in `run`; for any `ends`, the library stays within the sizes of the
-        // descriptor.
-        self.context.call(|context| unsafe {
-            sys::mp_gemm_ragged(
-                context, &desc, kind, ends, a, b, c, d, &epilogue, space, bytes, stream,
-            )
-        })
+        run!(
+            self.context,
+            mp_gemm_ragged(&desc, kind, ends, a, b, c, d, &epilogue, space, bytes, stream)
+        )
     }
 
     /// Returns the useful workspace size in bytes for `run_ragged`.
     pub fn ragged_workspace_size<AB: Float, CD: Float>(&self, ragged: Ragged) -> Result<usize> {
-        let (c, (desc, epilogue)) = (self.context.as_raw(), self.query::<AB, CD>()?);
+        let (desc, epilogue) = self.query::<AB, CD>()?;
         let kind = ragged as u32;
-        // SAFETY: the descriptor lives during the call, and so does the plan in it.
-        read(|bytes| unsafe {
-            sys::mp_gemm_ragged_workspace_size(c, &desc, kind, &epilogue, bytes)
-        })
+        query!(self.context, read, |bytes| mp_gemm_ragged_workspace_size(
+            &desc, kind, &epilogue, bytes
+        ))
     }
 }
 
@@ -187,12 +183,11 @@ impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
 
     /// Returns the useful workspace size in bytes.
     pub fn workspace_size(&self) -> Result<usize> {
-        let (c, (desc, items)) = (self.context.as_raw(), self.complete());
+        let (desc, items) = self.complete();
         let (count, items, none) = (items.len() as i32, items.as_ptr(), std::ptr::null());
-        // SAFETY: the number of items is passed, and they live during the call.
-        read(|bytes| unsafe {
-            sys::mp_gemm_grouped_workspace_size(c, &desc, count, items, none, bytes)
-        })
+        query!(self.context, read, |bytes| mp_gemm_grouped_workspace_size(
+            &desc, count, items, none, bytes
+        ))
     }
 
     /// Enqueues all products.  Supports `scale` and `found_inf` of the epilogue.
@@ -204,11 +199,7 @@ impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
         let epilogue = options.epilogue.raw(checks, 0, 0, CD::DTYPE)?;
         let (space, bytes) = checks.workspace(options.workspace)?;
         let (count, list, stream) = (items.len() as i32, items.as_ptr(), options.stream.0);
-        // SAFETY: the items are copied by the call; their matrices are borrowed, belong to this
-        // context and are large enough; freeing memory waits for the kernels.
-        self.context.call(|c| unsafe {
-            sys::mp_gemm_grouped(c, &desc, count, list, &epilogue, space, bytes, stream)
-        })
+        run!(self.context, mp_gemm_grouped(&desc, count, list, &epilogue, space, bytes, stream))
     }
 
     fn complete(&self) -> (sys::mp_gemm_desc_t, Vec<sys::mp_gemm_group_item_t>) {

@@ -32,7 +32,7 @@ pub(crate) fn plan(query: impl FnOnce(*mut Plan) -> sys::mp_status_t) -> Result<
 /// [`Context::measure_kernels`]: crate::Context::measure_kernels
 pub fn tuning_text() -> Result<String> {
     // SAFETY: text is NULL or has `bytes` bytes.
-    read_text(|text, bytes| check(unsafe { sys::mp_tuning_get_text(text, bytes) }))
+    read_text(|text, bytes| unsafe { sys::mp_tuning_get_text(text, bytes) })
 }
 
 /// A kernel and its properties for a problem.

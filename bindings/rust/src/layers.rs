@@ -15,7 +15,10 @@ impl Context {
         &self, nchw: [usize; 4], src: &impl Data<Element = S>, dst: &impl Data<Element = D>,
         stream: Stream,
     ) -> Result<()> {
-        self.turn("nchw_to_nhwc", sys::mp_nchw_to_nhwc, nchw, operand(src), operand(dst), stream)
+        let [n, c, h, w] = self.images("nchw_to_nhwc", nchw, operand(src), operand(dst))?;
+        let (src, dst) = (src.view().pointer.cast(), dst.view().pointer.cast());
+        let (from, to) = (S::DTYPE as u32, D::DTYPE as u32);
+        run!(self, mp_nchw_to_nhwc(n, c, h, w, src, from, dst, to, stream.0))
     }
 
     /// Copies N H W C images in `src` to N C H W images in `dst`, converting the type.  `nchw` are
@@ -24,26 +27,24 @@ impl Context {
         &self, nchw: [usize; 4], src: &impl Data<Element = S>, dst: &impl Data<Element = D>,
         stream: Stream,
     ) -> Result<()> {
-        self.turn("nhwc_to_nchw", sys::mp_nhwc_to_nchw, nchw, operand(src), operand(dst), stream)
+        let [n, c, h, w] = self.images("nhwc_to_nchw", nchw, operand(src), operand(dst))?;
+        let (src, dst) = (src.view().pointer.cast(), dst.view().pointer.cast());
+        let (from, to) = (S::DTYPE as u32, D::DTYPE as u32);
+        run!(self, mp_nhwc_to_nchw(n, c, h, w, src, from, dst, to, stream.0))
     }
 
-    fn turn(
-        &self, call: &str, function: Turn, [n, c, h, w]: [usize; 4], src: Operand<'_>,
-        dst: Operand<'_>, stream: Stream,
-    ) -> Result<()> {
-        let names = [("n", n), ("c", c), ("h", h), ("w", w)];
+    /// Checks the arrays of a copy of images and returns the extents.
+    fn images(
+        &self, call: &str, nchw: [usize; 4], src: Operand<'_>, dst: Operand<'_>,
+    ) -> Result<[i64; 4]> {
         let mut extents = [0; 4];
-        for (to, (name, from)) in extents.iter_mut().zip(names) {
+        for (to, (name, from)) in extents.iter_mut().zip(["n", "c", "h", "w"].into_iter().zip(nchw))
+        {
             *to = extent(call, name, from)?;
         }
         src.check(self.checks(call), "src", elements(extents))?;
         dst.check(self.checks(call), "dst", elements(extents))?;
-        let [n, c, h, w] = extents.map(i64::from);
-        let (from, to) = (src.dtype as u32, dst.dtype as u32);
-        // SAFETY: both belong to this context and have that many elements.
-        self.call(|context| unsafe {
-            function(context, n, c, h, w, src.pointer, from, dst.pointer, to, stream.0)
-        })
+        Ok(extents.map(i64::from))
     }
 
     /// Returns a pooling layer with adjacent windows of the given size over N H W C images, without
@@ -63,19 +64,6 @@ impl Context {
         Ok(Pool2d { context: self.clone(), desc })
     }
 }
-
-type Turn = unsafe extern "C" fn(
-    sys::mp_context_t,
-    i64,
-    i64,
-    i64,
-    i64,
-    *const std::ffi::c_void,
-    sys::mp_dtype_t,
-    *mut std::ffi::c_void,
-    sys::mp_dtype_t,
-    sys::mp_stream_t,
-) -> sys::mp_status_t;
 
 fn elements(extents: [i32; 4]) -> i128 {
     extents.iter().map(|&e| i128::from(e)).product()
@@ -111,11 +99,11 @@ impl Pool2d {
         index: Option<&View<'_, u8>>, stream: Stream,
     ) -> Result<()> {
         let (checks, (of_x, of_y)) = (self.context.checks("pool2d"), self.elements()?);
-        let (x, y) = (checks.data("x", x, of_x)?.cast(), checks.data("y", y, of_y)?.cast());
+        let x = checks.data("x", x, of_x)?.cast();
+        let y = checks.data("y", y, of_y)?.cast();
         let index = checks.optional("index", index.copied(), of_y)?;
         let desc = self.of(T::DTYPE);
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|c| unsafe { sys::mp_pool2d_forward(c, &desc, x, y, index, stream.0) })
+        run!(self.context, mp_pool2d_forward(&desc, x, y, index, stream.0))
     }
 
     /// Computes dx, the gradient of x.  Only `PoolMode::Max` requires x, or else index.
@@ -126,12 +114,10 @@ impl Pool2d {
         let (checks, (of_x, of_y)) = (self.context.checks("pool2d"), self.elements()?);
         let x = checks.optional("x", x.copied(), of_x)?.cast();
         let index = checks.optional("index", index.copied(), of_y)?;
-        let (dy, dx) = (checks.data("dy", dy, of_y)?.cast(), checks.data("dx", dx, of_x)?.cast());
+        let dy = checks.data("dy", dy, of_y)?.cast();
+        let dx = checks.data("dx", dx, of_x)?.cast();
         let (desc, stats) = (self.of(T::DTYPE), stats.raw(checks)?);
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|c| unsafe {
-            sys::mp_pool2d_backward(c, &desc, x, index, dy, dx, &stats, stream.0)
-        })
+        run!(self.context, mp_pool2d_backward(&desc, x, index, dy, dx, &stats, stream.0))
     }
 
     fn of(&self, dtype: Dtype) -> sys::mp_pool2d_desc_t {
@@ -208,10 +194,7 @@ impl<T: Float> BatchNorm<T> {
         desc.activation = options.activation as u32;
         desc.epsilon = options.epsilon;
         desc.momentum = options.momentum;
-        // SAFETY: the descriptor lives during the call, which rejects values out of range.
-        let bytes = read(|bytes| unsafe {
-            sys::mp_batchnorm_workspace_size(context.as_raw(), &desc, bytes)
-        })?;
+        let bytes = query!(context, read, |bytes| mp_batchnorm_workspace_size(&desc, bytes))?;
         Ok(BatchNorm {
             context: context.clone(),
             desc,
@@ -245,10 +228,7 @@ impl<T: Float> BatchNorm<T> {
             ..self.tensors(x, affine)?
         };
         let (desc, (space, bytes)) = (&self.desc, self.workspace.as_workspace());
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|c| unsafe {
-            sys::mp_batchnorm_forward_training(c, desc, &tensors, space, bytes, stream.0)
-        })
+        run!(self.context, mp_batchnorm_forward_training(desc, &tensors, space, bytes, stream.0))
     }
 
     /// Computes y like [`forward`](BatchNorm::forward), but with given statistics; y can be x.
@@ -262,10 +242,7 @@ impl<T: Float> BatchNorm<T> {
             y: self.rows("y", y)?.cast(),
             ..self.tensors(x, affine)?
         };
-        // SAFETY: as in forward.
-        self.context.call(|c| unsafe {
-            sys::mp_batchnorm_forward_inference(c, &self.desc, &tensors, stream.0)
-        })
+        run!(self.context, mp_batchnorm_forward_inference(&self.desc, &tensors, stream.0))
     }
 
     /// Computes the gradients of the latest forward pass; dx can be dy.
@@ -282,10 +259,7 @@ impl<T: Float> BatchNorm<T> {
             ..self.tensors(x, affine)?
         };
         let (desc, (space, bytes)) = (&self.desc, self.workspace.as_workspace());
-        // SAFETY: as in forward.
-        self.context.call(|c| unsafe {
-            sys::mp_batchnorm_backward(c, desc, &tensors, space, bytes, stream.0)
-        })
+        run!(self.context, mp_batchnorm_backward(desc, &tensors, space, bytes, stream.0))
     }
 
     /// Returns the tensors of every pass, with the saved statistics.

@@ -151,6 +151,36 @@ macro_rules! call {
     };
 }
 
+/// Calls `function(context, arguments...)`, or a function of another handle.  Most enqueue work.
+macro_rules! run {
+    ($of:expr, $function:ident($($argument:expr),*)) => {
+        // SAFETY: addresses are those of `Checks`, in this context and with the elements that the
+        // call uses, or of values that live during the call; freeing memory waits for kernels.
+        $of.call(|of| unsafe { $crate::sys::$function(of, $($argument),*) })
+    };
+}
+
+/// Returns the results of a function that enqueues nothing, which `reader` calls.
+macro_rules! query {
+    ($of:expr, $reader:path, |$($result:ident),+| $function:ident($($argument:expr),*)) => {{
+        let of = $of.as_raw();
+        // SAFETY: all values live during the call, which rejects those that are out of range.
+        $reader(|$($result),+| unsafe { $crate::sys::$function(of, $($argument),*) })
+    }};
+}
+
+/// Creates the handle of an object that uses the owners `used`.
+macro_rules! create {
+    ($context:expr, $used:expr, $create:ident($($argument:expr),*), $destroy:ident) => {{
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the arguments live during the call; the new object uses only `used`.
+        unsafe {
+            $context.call(|c| $crate::sys::$create(&mut raw, c, $($argument),*))?;
+            $crate::owner::Handle::new($context, raw, |_, raw| $crate::sys::$destroy(raw), $used)
+        }
+    }};
+}
+
 #[macro_use]
 mod macros;
 

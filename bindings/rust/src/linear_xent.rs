@@ -35,10 +35,7 @@ impl Context {
         let (checks, rows) = (self.checks("xent_count"), labels.view().len as i64);
         let labels = checks.data("labels", labels, 0)?.cast();
         let (count, dtype) = (checks.data("count", count, 1)?, I::DTYPE as u32);
-        // SAFETY: all labels and one number, of this context.
-        self.call(|c| unsafe {
-            sys::mp_xent_count(c, rows, dtype, labels, ignore_label, count, stream.0)
-        })
+        run!(self, mp_xent_count(rows, dtype, labels, ignore_label, count, stream.0))
     }
 }
 
@@ -75,9 +72,8 @@ impl<'a, T: Float> LinearXent<'a, T> {
 
     /// Returns the required workspace size in bytes; at most 256 MiB.
     pub fn workspace_size(&self) -> Result<usize> {
-        let (context, desc) = (self.xent.context.as_raw(), self.desc());
-        // SAFETY: the descriptor lives during the call.
-        read(|bytes| unsafe { sys::mp_linear_xent_workspace_size(context, &desc, bytes) })
+        let desc = self.desc();
+        query!(self.xent.context, read, |bytes| mp_linear_xent_workspace_size(&desc, bytes))
     }
 
     /// Computes the loss of every row of logits x w^T + bias, and the gradients.
@@ -103,7 +99,6 @@ impl<'a, T: Float> LinearXent<'a, T> {
             ..self.xent.tensors(checks)?
         };
         let ((space, bytes), stream) = (checks.workspace(self.workspace)?, self.xent.stream.0);
-        // SAFETY: all pointers belong to this context and have the elements that the call uses.
-        context.call(|c| unsafe { sys::mp_linear_xent(c, &desc, &tensors, space, bytes, stream) })
+        run!(context, mp_linear_xent(&desc, &tensors, space, bytes, stream))
     }
 }

@@ -62,10 +62,7 @@ impl Network {
         let NetworkBuilder { handle, inputs, parameters, counters, has_loss, .. } = built;
         let [mut grads, mut master, mut model] = [ptr::null_mut(); 3];
         let grads_out = if has_loss { &mut grads } else { ptr::null_mut() };
-        // SAFETY: the graph lives, and has gradients if it has a loss.
-        handle.call(|graph| unsafe {
-            sys::mp_graph_get_lists(graph, grads_out, &mut master, &mut model)
-        })?;
+        run!(handle, mp_graph_get_lists(grads_out, &mut master, &mut model))?;
         let infos: Result<Vec<_>> = parameters.iter().map(|&p| info_of(&handle, p)).collect();
         let infos = infos?;
         let list = |raw: sys::mp_tensor_list_t,
@@ -95,7 +92,7 @@ impl Network {
 
     /// Returns the handle, for functions of [`sys`].
     pub fn as_raw(&self) -> sys::mp_graph_t {
-        self.handle.raw()
+        self.handle.as_raw()
     }
 
     // ------------------------------------------------------------------ running
@@ -109,8 +106,7 @@ impl Network {
         let data = self.handle.context().checks("bind").data("data", &view, 0)?.cast();
         let input = self.input(tensor)?;
         self.require_type::<T>("bind", tensor, self.info(tensor)?.dtype)?;
-        // SAFETY: memory of this context that the network keeps; a pass checks that it is enough.
-        self.handle.call(|graph| unsafe { sys::mp_graph_bind(graph, tensor.0, data) })?;
+        run!(self.handle, mp_graph_bind(tensor.0, data))?;
         self.inputs[input].bound = Some((view.len, view.owner.clone()));
         Ok(())
     }
@@ -118,8 +114,7 @@ impl Network {
     /// Unbinds an input.  In inference, a loss with unbound labels is not computed.
     pub fn unbind(&mut self, tensor: TensorId) -> Result<()> {
         let input = self.input(tensor)?;
-        // SAFETY: the graph lives.
-        self.handle.call(|graph| unsafe { sys::mp_graph_bind(graph, tensor.0, ptr::null()) })?;
+        run!(self.handle, mp_graph_bind(tensor.0, ptr::null()))?;
         self.inputs[input].bound = None;
         Ok(())
     }
@@ -127,8 +122,7 @@ impl Network {
     /// Sets the batch size of the next passes, at most the size in the description.
     pub fn set_batch(&self, batch: usize) -> Result<()> {
         let batch = i64::try_from(batch).unwrap_or(i64::MAX);
-        // SAFETY: the graph lives.
-        self.handle.call(|graph| unsafe { sys::mp_graph_set_batch(graph, batch) })
+        run!(self.handle, mp_graph_set_batch(batch))
     }
 
     /// Writes a parameter, including its 16-bit copy, or a state.  Waits for the default stream.
@@ -151,16 +145,13 @@ impl Network {
             let (name, needed) = (name_of(&info), numel(&info));
             return Err(Error::invalid(format!("write: {name} has {needed} elements, not {len}")));
         }
-        // SAFETY: as many elements as the tensor; host memory lives until the stream is
-        // synchronized.
-        self.handle.call(|graph| unsafe { sys::mp_graph_write(graph, t.0, values, s.0) })
+        run!(self.handle, mp_graph_write(t.0, values, s.0))
     }
 
     /// Runs the forward pass on the bound inputs.
     pub fn forward(&self, mode: GraphMode, stream: Stream) -> Result<()> {
         self.require_elements("forward")?;
-        // SAFETY: the inputs outlive the network, and are large enough for the batch.
-        self.handle.call(|graph| unsafe { sys::mp_graph_forward(graph, mode as u32, stream.0) })
+        run!(self.handle, mp_graph_forward(mode as u32, stream.0))
     }
 
     /// Computes the loss, and the gradients of all parameters times the scale S.  Requires
@@ -171,24 +162,20 @@ impl Network {
             self.handle.context().checks("backward").belongs("the scaler", scaler.context())?;
         }
         let scaler = scaler.map_or(ptr::null_mut(), Scaler::as_raw);
-        // SAFETY: as in forward; freeing a scaler waits for the kernels.
-        self.handle.call(|graph| unsafe { sys::mp_graph_backward(graph, scaler, stream.0) })
+        run!(self.handle, mp_graph_backward(scaler, stream.0))
     }
 
     /// Returns the number of forward passes in training, which determines the masks of Dropout and
     /// Attention; 0 without dropout.  Save it in checkpoints.  Waits for the stream.
     pub fn get_step(&self, stream: Stream) -> Result<i64> {
         let mut t = 0;
-        // SAFETY: `t` is written during the call.
-        self.handle
-            .call(|graph| unsafe { sys::mp_graph_get_step_sync(graph, &mut t, stream.0) })?;
+        run!(self.handle, mp_graph_get_step_sync(&mut t, stream.0))?;
         Ok(t)
     }
 
     /// Restores the number returned by `step`.  Waits for the stream.
     pub fn set_step(&self, t: i64, stream: Stream) -> Result<()> {
-        // SAFETY: the graph lives.
-        self.handle.call(|graph| unsafe { sys::mp_graph_set_step_sync(graph, t, stream.0) })
+        run!(self.handle, mp_graph_set_step_sync(t, stream.0))
     }
 
     fn require_elements(&self, call: &str) -> Result<()> {
@@ -327,26 +314,20 @@ impl Network {
     /// Returns the device memory by purpose.
     pub fn memory(&self) -> Result<NetworkMemory> {
         let mut memory = NetworkMemory::zeroed();
-        // SAFETY: the graph lives, and `memory` contains its size.
-        self.handle.call(|graph| unsafe { sys::mp_graph_get_memory(graph, &mut memory) })?;
+        run!(self.handle, mp_graph_get_memory(&mut memory))?;
         Ok(memory)
     }
 
     /// Explains the types of the operations.
     pub fn explain(&self, format: AutocastFormat) -> Result<String> {
-        read_text(|text, bytes| {
-            // SAFETY: the graph lives; text is NULL or has `size` bytes.
-            self.handle
-                .call(|graph| unsafe { sys::mp_graph_explain(graph, format as u32, text, bytes) })
-        })
+        let _turn = self.handle.context().turn();
+        query!(self, read_text, |text, bytes| mp_graph_explain(format as u32, text, bytes))
     }
 
     /// Lists the launches in order, one per line.
     pub fn describe(&self) -> Result<String> {
-        read_text(|text, bytes| {
-            // SAFETY: as in explain.
-            self.handle.call(|graph| unsafe { sys::mp_graph_describe(graph, text, bytes) })
-        })
+        let _turn = self.handle.context().turn();
+        query!(self, read_text, |text, bytes| mp_graph_describe(text, bytes))
     }
 }
 

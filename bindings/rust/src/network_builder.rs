@@ -9,7 +9,6 @@ use crate::network::{Network, NetworkTensor};
 use crate::owner::{Handle, Owner};
 use crate::sys;
 use std::ffi::{CStr, CString};
-use std::ptr;
 
 const NO_TENSOR: i32 = -1;
 
@@ -25,8 +24,7 @@ pub(crate) type GraphHandle = Handle<sys::mp_graph>;
 
 pub(crate) fn info_of(graph: &GraphHandle, tensor: TensorId) -> Result<sys::mp_graph_tensor_t> {
     let mut info = sys::mp_graph_tensor_t::zeroed();
-    // SAFETY: the graph lives, and `info` has its size.
-    graph.call(|graph| unsafe { sys::mp_graph_get_tensor(graph, tensor.0, &mut info) })?;
+    run!(graph, mp_graph_get_tensor(tensor.0, &mut info))?;
     Ok(info)
 }
 
@@ -48,15 +46,8 @@ pub struct NetworkBuilder<'a> {
 
 impl<'a> NetworkBuilder<'a> {
     pub(crate) fn new(context: &Context) -> Result<Self> {
-        let mut raw = ptr::null_mut();
-        // SAFETY: the context lives, and outlives the graph.
-        check(unsafe { sys::mp_graph_create(&mut raw, context.as_raw()) })?;
-        unsafe fn destroy(_: &Context, raw: *mut sys::mp_graph) {
-            sys::mp_graph_destroy(raw);
-        }
         Ok(NetworkBuilder {
-            // SAFETY: a new graph.
-            handle: unsafe { Handle::new(context, raw, destroy, Vec::new()) },
+            handle: create!(context, Vec::new(), mp_graph_create(), mp_graph_destroy),
             inputs: Vec::new(),
             parameters: Vec::new(),
             counters: Vec::new(),
@@ -113,7 +104,7 @@ impl<'a> NetworkBuilder<'a> {
         let extent: Vec<_> = shape.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
         let rank = i32::try_from(extent.len()).unwrap_or(i32::MAX); // rejected by the library
         let mut tensor = NO_TENSOR;
-        check(function(self.handle.raw(), name.as_ptr(), rank, extent.as_ptr(), &mut tensor))?;
+        check(function(self.handle.as_raw(), name.as_ptr(), rank, extent.as_ptr(), &mut tensor))?;
         Ok(TensorId(tensor))
     }
 
@@ -133,20 +124,17 @@ impl<'a> NetworkBuilder<'a> {
 
     /// Marks a tensor as an output, which keeps its value until the next pass.
     pub fn output(&mut self, tensor: TensorId) -> Result<()> {
-        // SAFETY: the graph lives.
-        check(unsafe { sys::mp_graph_add_output(self.handle.raw(), tensor.0) })
+        run!(self.handle, mp_graph_add_output(tensor.0))
     }
 
     /// Keeps the gradient of a tensor.  Gradients of parameters are always kept.
     pub fn keep_gradient(&mut self, tensor: TensorId) -> Result<()> {
-        // SAFETY: the graph lives.
-        check(unsafe { sys::mp_graph_keep_gradient(self.handle.raw(), tensor.0) })
+        run!(self.handle, mp_graph_keep_gradient(tensor.0))
     }
 
     /// Sets the loss to minimize: the output of a loss node, such as SoftmaxXent.
     pub fn loss(&mut self, tensor: TensorId) -> Result<()> {
-        // SAFETY: the graph lives.
-        check(unsafe { sys::mp_graph_set_loss(self.handle.raw(), tensor.0) })?;
+        run!(self.handle, mp_graph_set_loss(tensor.0))?;
         self.has_loss = true;
         Ok(())
     }
@@ -156,8 +144,7 @@ impl<'a> NetworkBuilder<'a> {
     /// by S.
     pub fn seed_gradient(&mut self, tensor: TensorId) -> Result<TensorId> {
         let mut seed = NO_TENSOR;
-        // SAFETY: the graph lives.
-        check(unsafe { sys::mp_graph_seed_gradient(self.handle.raw(), tensor.0, &mut seed) })?;
+        run!(self.handle, mp_graph_seed_gradient(tensor.0, &mut seed))?;
         self.has_loss = true;
         self.inputs.push(Input { tensor: TensorId(seed), bound: None });
         Ok(TensorId(seed))
@@ -166,8 +153,7 @@ impl<'a> NetworkBuilder<'a> {
     /// Enables mixed precision by a policy, if the policy is active on this device
     /// ([`disabled_reason`](crate::Autocast::disabled_reason)).
     pub fn autocast(&mut self, policy: &'a Autocast) -> Result<()> {
-        // SAFETY: both live, the policy as long as the builder.
-        check(unsafe { sys::mp_graph_set_autocast(self.handle.raw(), policy.as_raw()) })?;
+        run!(self.handle, mp_graph_set_autocast(policy.as_raw()))?;
         self.policy = Some(policy);
         Ok(())
     }
@@ -175,8 +161,7 @@ impl<'a> NetworkBuilder<'a> {
     /// Selects kernels by times that the first passes measure: up to `max_kernels` for each product
     /// or convolution.  See `mp_graph_measure_kernels`.
     pub fn measure_kernels(&mut self, max_kernels: i32) -> Result<()> {
-        // SAFETY: the graph lives.
-        check(unsafe { sys::mp_graph_measure_kernels(self.handle.raw(), max_kernels) })
+        run!(self.handle, mp_graph_measure_kernels(max_kernels))
     }
 
     /// Returns the properties of a tensor.
@@ -187,8 +172,7 @@ impl<'a> NetworkBuilder<'a> {
     /// Compiles the network: adds the backward pass and casts, fuses operations, allocates memory.
     /// Parameters and states are initialized to 0.
     pub fn compile(self) -> Result<Network> {
-        // SAFETY: graph and policy live.
-        self.handle.call(|graph| unsafe { sys::mp_graph_compile(graph) })?;
+        run!(self.handle, mp_graph_compile())?;
         Network::new(self)
     }
 }
@@ -298,20 +282,11 @@ impl NetworkNode<'_, '_> {
             .map(|(name, (_, value))| value.raw(name))
             .collect();
         let mut outputs = [NO_TENSOR; N];
-        // SAFETY: the graph lives; the numbers of inputs, attributes and outputs are passed.
-        check(unsafe {
-            sys::mp_graph_add_node(
-                self.network.handle.raw(),
-                op.as_ptr(),
-                name.as_ptr(),
-                self.inputs.as_ptr(),
-                count(self.inputs.len()),
-                attributes.as_ptr(),
-                count(attributes.len()),
-                outputs.as_mut_ptr(),
-                count(N),
-            )
-        })?;
+        let (op, name) = (op.as_ptr(), name.as_ptr());
+        let (read, num_read) = (self.inputs.as_ptr(), count(self.inputs.len()));
+        let (given, num_given) = (attributes.as_ptr(), count(attributes.len()));
+        let (to, handle) = (outputs.as_mut_ptr(), &self.network.handle);
+        run!(handle, mp_graph_add_node(op, name, read, num_read, given, num_given, to, count(N)))?;
         let outputs = outputs.map(TensorId);
         if let ("SoftmaxXent" | "LinearXent", Some(&correct)) = (self.op.as_str(), outputs.get(2)) {
             self.network.counters.push(correct);

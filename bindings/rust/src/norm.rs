@@ -107,10 +107,7 @@ impl<T: Float, R: Float> Norm<T, R> {
         desc.epsilon = options.epsilon;
         desc.dropout = options.dropout;
         desc.dropout_seed = options.dropout_seed;
-        // SAFETY: the descriptor lives during the call, which rejects values out of range.
-        let bytes = read(|bytes| unsafe {
-            sys::mp_norm_backward_workspace_size(context.as_raw(), &desc, bytes)
-        })?;
+        let bytes = query!(context, read, |bytes| mp_norm_backward_workspace_size(&desc, bytes))?;
         let vectors = rows * options.groups;
         Ok(Norm {
             context: context.clone(),
@@ -147,8 +144,7 @@ impl<T: Float, R: Float> Norm<T, R> {
             sum: self.residual("sum", inputs.sum)?.cast(),
             ..self.tensors(inputs.dropout_offset)?
         };
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|c| unsafe { sys::mp_norm_forward(c, &self.desc, &tensors, stream.0) })
+        run!(self.context, mp_norm_forward(&self.desc, &tensors, stream.0))
     }
 
     /// Computes the gradients of the latest forward pass.  x is required without a sum; dx can be
@@ -176,9 +172,7 @@ impl<T: Float, R: Float> Norm<T, R> {
             desc.flags |= sys::MP_NORM_FLAG_ACCUMULATE;
         }
         let (space, bytes) = self.workspace.as_workspace();
-        // SAFETY: as in forward.
-        self.context
-            .call(|c| unsafe { sys::mp_norm_backward(c, &desc, &tensors, space, bytes, stream.0) })
+        run!(self.context, mp_norm_backward(&desc, &tensors, space, bytes, stream.0))
     }
 
     /// Returns the tensors of every pass: the statistics and the dropout offset.

@@ -109,22 +109,13 @@ impl<'a> OptimizerBuilder<'a> {
             self.tensor_group.as_ref().map_or(ptr::null(), |groups| groups.as_ptr());
         desc.lr_multipliers = multipliers("lr_multipliers", self.lr_multipliers)?;
         desc.decay_multipliers = multipliers("decay_multipliers", self.decay_multipliers)?;
-        let mut raw = ptr::null_mut();
-        // SAFETY: groups and tensor_group are copied by the call; lists and multipliers belong to
-        // this context, and the optimizer keeps their owners.
-        self.context.call(|c| unsafe { sys::mp_optimizer_create(&mut raw, c, &desc) })?;
-        unsafe fn destroy(_: &Context, raw: *mut sys::mp_optimizer) {
-            sys::mp_optimizer_destroy(raw);
-        }
         let multipliers = [self.lr_multipliers, self.decay_multipliers];
         let of_lists = self.lists.iter().map(|(_, list)| list.owner());
         let of_multipliers = multipliers.iter().flatten().map(|view| view.owner);
         let used = of_lists.chain(of_multipliers).cloned().collect();
-        // SAFETY: a new optimizer, which uses these.
-        let handle = unsafe { Handle::new(self.context, raw, destroy, used) };
+        let handle = create!(self.context, used, mp_optimizer_create(&desc), mp_optimizer_destroy);
         let [mut m, mut v] = [ptr::null_mut(); 2];
-        // SAFETY: two addresses are written.
-        check(unsafe { sys::mp_optimizer_get_moments(raw, &mut m, &mut v) })?;
+        run!(handle, mp_optimizer_get_moments(&mut m, &mut v))?;
         let moments = |raw: sys::mp_tensor_list_t| -> Result<Option<TensorList>> {
             if raw.is_null() {
                 return Ok(None);
@@ -236,16 +227,10 @@ impl Optimizer {
     pub fn save(&self, scaler: Option<&Scaler>, stream: Stream) -> Result<Vec<u8>> {
         let scaler = self.raw_scaler("save", scaler)?;
         let mut bytes = 0;
-        // SAFETY: `bytes` is written.
-        self.handle.call(|optimizer| unsafe {
-            sys::mp_optimizer_checkpoint_size(optimizer, scaler, &mut bytes)
-        })?;
+        run!(self.handle, mp_optimizer_checkpoint_size(scaler, &mut bytes))?;
         let mut checkpoint = vec![0; bytes];
         let to = checkpoint.as_mut_ptr().cast();
-        // SAFETY: the memory has that many bytes.
-        self.handle.call(|optimizer| unsafe {
-            sys::mp_optimizer_save_sync(optimizer, scaler, to, bytes, stream.0)
-        })?;
+        run!(self.handle, mp_optimizer_save_sync(scaler, to, bytes, stream.0))?;
         Ok(checkpoint)
     }
 
@@ -257,16 +242,12 @@ impl Optimizer {
     ) -> Result<()> {
         let scaler = self.raw_scaler("restore", scaler)?;
         let (from, bytes) = (checkpoint.as_ptr().cast(), checkpoint.len());
-        // SAFETY: that many bytes are read and checked.
-        self.handle.call(|optimizer| unsafe {
-            sys::mp_optimizer_restore_sync(optimizer, scaler, from, bytes, stream.0)
-        })
+        run!(self.handle, mp_optimizer_restore_sync(scaler, from, bytes, stream.0))
     }
 
     /// Writes the 16-bit copies after the program has loaded masters, with the rounding of a step.
     pub fn write_model(&self, stream: Stream) -> Result<()> {
-        // SAFETY: the optimizer and its lists live.
-        self.handle.call(|optimizer| unsafe { sys::mp_optimizer_write_model(optimizer, stream.0) })
+        run!(self.handle, mp_optimizer_write_model(stream.0))
     }
 
     fn raw_scaler(&self, call: &str, scaler: Option<&Scaler>) -> Result<sys::mp_scaler_t> {
@@ -280,7 +261,7 @@ impl Optimizer {
 
     /// Returns the handle, for functions of [`sys`].
     pub fn as_raw(&self) -> sys::mp_optimizer_t {
-        self.handle.raw()
+        self.handle.as_raw()
     }
 
     /// Runs a training step after the backward pass, without waiting; see `mp_scale_step`.
@@ -302,10 +283,7 @@ impl Optimizer {
         raw.outcome = checks.optional("outcome", options.outcome, 1)?;
         raw.rejected_updates = checks.optional("rejected_updates", options.rejected_updates, 1)?;
         raw.comm = options.comm.map_or(ptr::null(), |comm| comm.as_raw());
-        // SAFETY: the optimizer and its borrows live; the outputs belong to its context and are
-        // large enough; freeing memory waits for the kernels.
-        self.handle
-            .call(|optimizer| unsafe { sys::mp_scale_step(optimizer, scaler, &raw, stream.0) })
+        run!(self.handle, mp_scale_step(scaler, &raw, stream.0))
     }
 
     /// Performs one update without a scaler; see `mp_optimizer_step`.
@@ -316,19 +294,13 @@ impl Optimizer {
         let checks = self.handle.context().checks("step");
         let grad_scale = checks.optional("grad_scale", grad_scale.copied(), 1)?;
         let found_inf = checks.optional("found_inf", found_inf.copied(), 1)?;
-        // SAFETY: as in scale_step.
-        self.handle.call(|optimizer| unsafe {
-            sys::mp_optimizer_step(optimizer, grad_scale, found_inf, stream.0)
-        })
+        run!(self.handle, mp_optimizer_step(grad_scale, found_inf, stream.0))
     }
 
     /// Replaces the hyperparameters of a group, in stream order.
     pub fn set_group(&self, index: u32, group: &ParamGroup, stream: Stream) -> Result<()> {
         let group = group.sized();
-        // SAFETY: read during the call.
-        self.handle.call(|optimizer| unsafe {
-            sys::mp_optimizer_set_group(optimizer, index, &group, stream.0)
-        })
+        run!(self.handle, mp_optimizer_set_group(index, &group, stream.0))
     }
 
     /// Returns the scaler that steps use by default: static, S = 1.  It keeps the optimizer alive.
@@ -362,27 +334,18 @@ impl Optimizer {
     /// Computes the loss term of l1 and l2: 1 number.
     pub fn regularization(&self, loss: &View<'_, f32>, stream: Stream) -> Result<()> {
         let loss = self.handle.context().checks("regularization").data("loss", loss, 1)?;
-        // SAFETY: one number of this context.
-        self.handle.call(|optimizer| unsafe {
-            sys::mp_optimizer_regularization(optimizer, loss, stream.0)
-        })
+        run!(self.handle, mp_optimizer_regularization(loss, stream.0))
     }
 
     /// Returns the number of applied steps.  Waits for the stream.
     pub fn get_step(&self, stream: Stream) -> Result<i64> {
         let mut t = 0;
-        // SAFETY: `t` is written during the call.
-        self.handle.call(|optimizer| unsafe {
-            sys::mp_optimizer_get_step_sync(optimizer, &mut t, ptr::null_mut(), stream.0)
-        })?;
+        run!(self.handle, mp_optimizer_get_step_sync(&mut t, ptr::null_mut(), stream.0))?;
         Ok(t)
     }
 
     /// Restores the number of applied steps.  Waits for the stream.
     pub fn set_step(&self, t: i64, stream: Stream) -> Result<()> {
-        // SAFETY: the optimizer lives.
-        self.handle.call(|optimizer| unsafe {
-            sys::mp_optimizer_set_step_sync(optimizer, t, ptr::null(), stream.0)
-        })
+        run!(self.handle, mp_optimizer_set_step_sync(t, ptr::null(), stream.0))
     }
 }

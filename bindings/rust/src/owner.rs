@@ -47,8 +47,8 @@ impl<T> Keep for Object<T> {
 
 impl<T> Drop for Object<T> {
     fn drop(&mut self) {
-        // SAFETY: made by the function of the library that belongs to `destroy`; objects that use
-        // it keep an owner, so there are none.
+        // SAFETY: `destroy` frees it, by the contract of `Handle::new`; objects that use it keep an
+        // owner, so there are none.
         unsafe { (self.destroy)(&self.context, self.raw) }
     }
 }
@@ -90,7 +90,7 @@ impl<T> fmt::Debug for Handle<T> {
 }
 
 impl<T> Handle<T> {
-    pub(crate) fn raw(&self) -> *mut T {
+    pub(crate) fn as_raw(&self) -> *mut T {
         self.raw
     }
 

@@ -83,9 +83,7 @@ impl<'a> Pointwise<'a> {
             desc.dtype_b = desc.dtype;
         }
         let stats = self.stats.raw(checks)?;
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context
-            .call(|c| unsafe { sys::mp_pointwise(c, &desc, a, b, y, &stats, self.stream.0) })
+        run!(self.context, mp_pointwise(&desc, a, b, y, &stats, self.stream.0))
     }
 }
 
@@ -107,10 +105,8 @@ impl<X: Float, S: Float> ColumnSum<X, S> {
         let mut desc =
             sys::mp_column_sum_desc_default(rows as i64, columns as i64, X::DTYPE as u32);
         desc.dtype_sum = S::DTYPE as u32;
-        // SAFETY: the descriptor lives during the call, which rejects values out of range.
-        let workspace = context.alloc(read(|bytes| unsafe {
-            sys::mp_column_sum_workspace_size(context.as_raw(), &desc, bytes)
-        })?)?;
+        let workspace = context
+            .alloc(query!(context, read, |bytes| mp_column_sum_workspace_size(&desc, bytes))?)?;
         Ok(ColumnSum { context: context.clone(), desc, workspace, types: PhantomData })
     }
 
@@ -127,10 +123,7 @@ impl<X: Float, S: Float> ColumnSum<X, S> {
         let sum = checks.data("sum", sum, columns)?.cast();
         let epilogue = epilogue.raw(checks, columns, columns, S::DTYPE)?;
         let (space, bytes) = self.workspace.as_workspace();
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|c| unsafe {
-            sys::mp_column_sum(c, &desc, x, sum, &epilogue, space, bytes, stream.0)
-        })
+        run!(self.context, mp_column_sum(&desc, x, sum, &epilogue, space, bytes, stream.0))
     }
 }
 
@@ -151,8 +144,7 @@ impl Context {
         let x = checks.data("x", x, span(&[(rows, columns)], columns))?.cast();
         let sum = checks.data("sum", sum, span(&[(period, columns)], columns))?.cast();
         let stats = stats.raw(checks)?;
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.call(|c| unsafe { sys::mp_sum_rows(c, &desc, x, sum, &stats, stream.0) })
+        run!(self, mp_sum_rows(&desc, x, sum, &stats, stream.0))
     }
 
     /// Begins a gated linear unit of dense rows: `Silu` gives SwiGLU, `Gelu` GeGLU, `Sigmoid` GLU.
@@ -188,8 +180,7 @@ impl<'a> Glu<'a> {
         let (checks, desc) = (self.context.checks("glu"), self.of(T::DTYPE));
         let x = checks.data("x", x, self.of_x())?.cast();
         let y = checks.data("y", y, self.of_y())?.cast();
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|c| unsafe { sys::mp_glu_forward(c, &desc, x, y, self.stream.0) })
+        run!(self.context, mp_glu_forward(&desc, x, y, self.stream.0))
     }
 
     /// Computes dx, the gradient of x, which can be x.
@@ -201,9 +192,7 @@ impl<'a> Glu<'a> {
         let dy = checks.data("dy", dy, self.of_y())?.cast();
         let dx = checks.data("dx", dx, self.of_x())?.cast();
         let stats = self.stats.raw(checks)?;
-        // SAFETY: as in forward.
-        self.context
-            .call(|c| unsafe { sys::mp_glu_backward(c, &desc, x, dy, dx, &stats, self.stream.0) })
+        run!(self.context, mp_glu_backward(&desc, x, dy, dx, &stats, self.stream.0))
     }
 
     fn of(&self, dtype: Dtype) -> sys::mp_glu_desc_t {
@@ -283,8 +272,6 @@ impl<'a, const N: usize> StridedCopy<'a, N> {
         let x = checks.data("x", x, needed(desc.x_stride))?.cast();
         let y = checks.data("y", y, needed(desc.y_stride))?.cast();
         let stats = self.stats.raw(checks)?;
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context
-            .call(|c| unsafe { sys::mp_strided_copy(c, &desc, x, y, &stats, self.stream.0) })
+        run!(self.context, mp_strided_copy(&desc, x, y, &stats, self.stream.0))
     }
 }

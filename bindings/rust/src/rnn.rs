@@ -214,18 +214,14 @@ impl<T: Float, G: Float> Rnn<T, G> {
 
     /// Returns all kernels, first the one that is selected.
     pub fn kernels(&self) -> Result<Vec<KernelInfo>> {
-        // SAFETY: descriptor and plan live during the call.
-        kernels::all(|index, info| unsafe {
-            sys::mp_rnn_kernel_info(self.context.as_raw(), &self.desc, index, info)
-        })
+        query!(self.context, kernels::all, |index, info| mp_rnn_kernel_info(
+            &self.desc, index, info
+        ))
     }
 
     /// Returns the plan of all passes.
     pub fn get_plan(&self) -> Result<Plan> {
-        // SAFETY: as above; `plan` is written.
-        kernels::plan(|plan| unsafe {
-            sys::mp_rnn_get_plan(self.context.as_raw(), &self.desc, plan)
-        })
+        query!(self.context, kernels::plan, |plan| mp_rnn_get_plan(&self.desc, plan))
     }
 
     /// Allocates a reserve, which stores data of a forward pass for its backward passes.

@@ -10,7 +10,6 @@ use crate::sys;
 use crate::tensors::TensorList;
 use std::marker::PhantomData;
 use std::mem::size_of;
-use std::ptr;
 
 /// Configuration of a [`Scaler`]; see the manual of its fields.
 pub type ScalerConfig = sys::mp_scaler_config_t;
@@ -65,14 +64,8 @@ impl Scaler {
     pub fn new(context: &Context, config: &ScalerConfig) -> Result<Self> {
         let mut config = *config;
         config.struct_size = size_of::<ScalerConfig>() as u32; // bytes to read
-        let mut raw = ptr::null_mut();
-        // SAFETY: the context outlives the scaler; the config is read during the call.
-        check(unsafe { sys::mp_scaler_create(&mut raw, context.as_raw(), &config) })?;
-        unsafe fn destroy(_: &Context, raw: *mut sys::mp_scaler) {
-            sys::mp_scaler_destroy(raw);
-        }
-        // SAFETY: a new scaler.
-        Ok(Scaler { handle: unsafe { Handle::new(context, raw, destroy, Vec::new()) } })
+        let handle = create!(context, Vec::new(), mp_scaler_create(&config), mp_scaler_destroy);
+        Ok(Scaler { handle })
     }
 
     /// Wraps the scaler of an optimizer.
@@ -82,7 +75,7 @@ impl Scaler {
 
     /// Returns the handle, for functions of [`sys`].
     pub fn as_raw(&self) -> sys::mp_scaler_t {
-        self.handle.raw()
+        self.handle.as_raw()
     }
 
     pub(crate) fn context(&self) -> &Context {
@@ -115,8 +108,7 @@ impl Scaler {
     /// Applies the policy once; `scale_step` of an optimizer already does so.
     pub fn update(&self, amax: Option<&View<'_, f32>>, stream: Stream) -> Result<()> {
         let amax = self.context().checks("update").optional("amax", amax.copied(), 1)?;
-        // SAFETY: NULL, or one number of this context.
-        self.handle.call(|scaler| unsafe { sys::mp_scaler_update(scaler, amax, stream.0) })
+        run!(self.handle, mp_scaler_update(amax, stream.0))
     }
 
     /// Computes out\[i\] = loss\[i\] S.
@@ -127,10 +119,7 @@ impl Scaler {
         let loss = checks.data("loss", loss, 0)?.cast();
         let out = checks.data("out", out, len as i128)?.cast();
         let dtype = T::DTYPE as u32;
-        // SAFETY: both belong to this context and have that many elements.
-        self.handle.call(|scaler| unsafe {
-            sys::mp_scale_loss(scaler, loss, out, dtype, len as i64, stream.0)
-        })
+        run!(self.handle, mp_scale_loss(loss, out, dtype, len as i64, stream.0))
     }
 
     /// Computes sums += weight / S * grads in f32 and checks for overflow.
@@ -139,10 +128,7 @@ impl Scaler {
         stream: Stream,
     ) -> Result<()> {
         let (grads, sums) = self.pair("accumulate", grads, sums)?;
-        // SAFETY: two lists of this context, which the library compares.
-        self.handle.call(|scaler| unsafe {
-            sys::mp_grads_accumulate(scaler, grads, sums, weight, flags.bits(), stream.0)
-        })
+        run!(self.handle, mp_grads_accumulate(grads, sums, weight, flags.bits(), stream.0))
     }
 
     /// Computes out = grads / S in f32 and checks for overflow, for custom optimizers.
@@ -150,8 +136,7 @@ impl Scaler {
         &self, grads: &TensorList, out: &TensorList, stream: Stream,
     ) -> Result<()> {
         let (grads, out) = self.pair("grads_to_fp32", grads, out)?;
-        // SAFETY: two lists of this context, which the library compares.
-        self.handle.call(|scaler| unsafe { sys::mp_grads_to_fp32(scaler, grads, out, stream.0) })
+        run!(self.handle, mp_grads_to_fp32(grads, out, stream.0))
     }
 
     fn pair(
@@ -160,15 +145,13 @@ impl Scaler {
         for list in [input, output] {
             self.context().checks(call).belongs("a list", list.context())?;
         }
-        Ok((input.complete(call)?.0.raw(), output.complete(call)?.0.raw()))
+        Ok((input.complete(call)?.0.as_raw(), output.complete(call)?.0.as_raw()))
     }
 
     /// Returns the outcome of a step without waiting, or None if it is unknown to this crate.
     /// Steps are numbered from 1, like `state().steps`.
     pub fn query(&self, step: i64) -> Result<Option<StepOutcome>> {
-        // SAFETY: `outcome` is written during the call.
-        let outcome =
-            read(|outcome| unsafe { sys::mp_scaler_query_step(self.as_raw(), step, outcome) })?;
+        let outcome = query!(self, read, |outcome| mp_scaler_query_step(step, outcome))?;
         Ok(StepOutcome::from_raw(outcome))
     }
 
@@ -179,12 +162,10 @@ impl Scaler {
         let (mut scales, mut skipped) = (vec![0.0; capacity], vec![0; capacity]);
         let (mut count, capacity) = (0, capacity as i64);
         let (to_scales, to_skipped) = (scales.as_mut_ptr(), skipped.as_mut_ptr());
-        // SAFETY: two arrays of `capacity`, and `count`, are written during the call.
-        self.handle.call(|s| unsafe {
-            sys::mp_scaler_get_history_sync(
-                s, capacity, to_scales, to_skipped, &mut count, stream.0,
-            )
-        })?;
+        run!(
+            self.handle,
+            mp_scaler_get_history_sync(capacity, to_scales, to_skipped, &mut count, stream.0)
+        )?;
         Ok(scales.into_iter().zip(skipped).take(count as usize).collect())
     }
 
@@ -197,19 +178,13 @@ impl Scaler {
         let norm = checks.data("scaled_norm", scaled_norm, 1)?;
         let factor = checks.data("factor", factor, 1)?;
         let inv_scale = self.inv_scale().pointer;
-        // SAFETY: one number each, of this context.
-        self.context().call(|c| unsafe {
-            sys::mp_clip_factor(c, norm, inv_scale, max_norm, factor, stream.0)
-        })
+        run!(self.context(), mp_clip_factor(norm, inv_scale, max_norm, factor, stream.0))
     }
 
     /// Returns the state.  Waits for the stream.
     pub fn state(&self, stream: Stream) -> Result<ScalerState> {
         let mut state = ScalerState::zeroed();
-        // SAFETY: `state` contains its size.
-        self.handle.call(|scaler| unsafe {
-            sys::mp_scaler_get_state_sync(scaler, &mut state, stream.0)
-        })?;
+        run!(self.handle, mp_scaler_get_state_sync(&mut state, stream.0))?;
         Ok(state)
     }
 
@@ -217,8 +192,6 @@ impl Scaler {
     pub fn set_state(&self, state: &ScalerState, stream: Stream) -> Result<()> {
         let mut state = *state;
         state.struct_size = size_of::<ScalerState>() as u32;
-        // SAFETY: read during the call.
-        self.handle
-            .call(|scaler| unsafe { sys::mp_scaler_set_state_sync(scaler, &state, stream.0) })
+        run!(self.handle, mp_scaler_set_state_sync(&state, stream.0))
     }
 }

@@ -23,9 +23,7 @@ impl Context {
         let (count, width) = (num_indices as i64, embedding_dim as i64);
         let mut desc = sys::mp_embedding_desc_default(count, words, width, T::DTYPE as u32);
         desc.dtype_dtable = G::DTYPE as u32;
-        // SAFETY: the descriptor lives during the call, which rejects values out of range.
-        let bytes =
-            read(|bytes| unsafe { sys::mp_embedding_workspace_size(self.as_raw(), &desc, bytes) })?;
+        let bytes = query!(self, read, |bytes| mp_embedding_workspace_size(&desc, bytes))?;
         let (context, workspace) = (self.clone(), self.alloc(bytes)?);
         Ok(Embedding { context, desc, workspace, types: PhantomData })
     }
@@ -47,8 +45,7 @@ impl Context {
         let stats = stats.raw(checks)?;
         let mut desc = sys::mp_dropout_desc_default(count as i64, p, T::DTYPE as u32);
         desc.seed = seed;
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.call(|c| unsafe { sys::mp_dropout(c, &desc, offset, x, y, &stats, stream.0) })
+        run!(self, mp_dropout(&desc, offset, x, y, &stats, stream.0))
     }
 }
 
@@ -90,9 +87,7 @@ impl<T: Float, G: Float> Embedding<T, G> {
         let table = checks.data("table", table, self.of_table())?.cast();
         let indices = checks.data("indices", indices, desc.num_indices.into())?.cast();
         let out = checks.data("out", out, self.of_out())?.cast();
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context
-            .call(|c| unsafe { sys::mp_embedding_forward(c, &desc, table, indices, out, stream.0) })
+        run!(self.context, mp_embedding_forward(&desc, table, indices, out, stream.0))
     }
 
     /// Computes dtable\[v\] = sum of dout\[i\] over all i with indices\[i\] = v.
@@ -109,12 +104,10 @@ impl<T: Float, G: Float> Embedding<T, G> {
             desc.flags |= sys::MP_EMBEDDING_FLAG_ACCUMULATE;
         }
         let (space, bytes) = self.workspace.as_workspace();
-        // SAFETY: as in forward; freeing memory waits for the kernels.
-        self.context.call(|c| unsafe {
-            sys::mp_embedding_backward(
-                c, &desc, indices, dout, dtable, &stats, space, bytes, stream.0,
-            )
-        })
+        run!(
+            self.context,
+            mp_embedding_backward(&desc, indices, dout, dtable, &stats, space, bytes, stream.0)
+        )
     }
 
     fn with_indices<I: Integer>(&self) -> sys::mp_embedding_desc_t {
@@ -193,10 +186,7 @@ impl<'a> Rope<'a> {
         let pairs = desc.rotary_dim / 2; // the library rejects negative values
         let inv_freq = checks.optional("inv_freq", self.inv_freq, pairs.into())?;
         let stats = self.stats.raw(checks)?;
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|c| unsafe {
-            sys::mp_rope(c, &desc, positions, inv_freq, x, y, &stats, self.stream.0)
-        })
+        run!(self.context, mp_rope(&desc, positions, inv_freq, x, y, &stats, self.stream.0))
     }
 }
 
@@ -250,9 +240,7 @@ impl<'a> Softmax<'a> {
         let x = checks.data("x", x, self.rows(desc.ld_x))?.cast();
         let y = checks.data("y", y, self.rows(desc.ld_y))?.cast();
         let mask = self.pointer_of_mask()?;
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context
-            .call(|c| unsafe { sys::mp_softmax_forward(c, &desc, x, mask, y, self.stream.0) })
+        run!(self.context, mp_softmax_forward(&desc, x, mask, y, self.stream.0))
     }
 
     /// Computes dx from the result of [`forward`](Softmax::forward); dx can be y or dy.
@@ -264,10 +252,7 @@ impl<'a> Softmax<'a> {
         let dy = checks.data("dy", dy, self.rows(desc.ld_y))?.cast();
         let dx = checks.data("dx", dx, self.rows(desc.ld_x))?.cast();
         let (mask, stats) = (self.pointer_of_mask()?, self.stats.raw(checks)?);
-        // SAFETY: as in forward.
-        self.context.call(|c| unsafe {
-            sys::mp_softmax_backward(c, &desc, y, dy, mask, dx, &stats, self.stream.0)
-        })
+        run!(self.context, mp_softmax_backward(&desc, y, dy, mask, dx, &stats, self.stream.0))
     }
 
     fn of(&self, dtype: Dtype) -> sys::mp_softmax_desc_t {

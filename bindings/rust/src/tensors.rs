@@ -3,7 +3,7 @@
 use crate::comm::Comm;
 use crate::context::{Checks, Context, Data, Float, Stream, TensorReport, View};
 use crate::enums::{Dtype, OptimizerFlags};
-use crate::error::{check, Error, Result};
+use crate::error::{Error, Result};
 use crate::owner::{Handle, Owner};
 use crate::sys;
 use std::ffi::c_void;
@@ -114,15 +114,8 @@ impl TensorList {
         desc.data = data.as_ptr();
         desc.numel = numel.as_ptr();
         desc.dtypes = dtypes.as_ptr();
-        let mut raw = ptr::null_mut();
-        // SAFETY: three arrays of `count`, copied by the call; the list keeps the owners of its
-        // tensors.
-        check(unsafe { sys::mp_tensor_list_create(&mut raw, context.as_raw(), &desc) })?;
-        unsafe fn destroy(_: &Context, raw: *mut sys::mp_tensor_list) {
-            sys::mp_tensor_list_destroy(raw);
-        }
-        // SAFETY: a new list, which uses these tensors.
-        let handle = unsafe { Handle::new(context, raw, destroy, owners(tensors)) };
+        let used = owners(tensors);
+        let handle = create!(context, used, mp_tensor_list_create(&desc), mp_tensor_list_destroy);
         let shapes = tensors.iter().map(|t| (t.numel, t.dtype)).collect();
         let has_absent = tensors.iter().any(|t| t.numel > 0 && t.pointer.is_null());
         Ok(TensorList { handle, shapes, has_absent })
@@ -165,7 +158,7 @@ impl TensorList {
 
     /// Returns the handle, for functions of [`sys`].
     pub fn as_raw(&self) -> sys::mp_tensor_list_t {
-        self.handle.raw()
+        self.handle.as_raw()
     }
 
     pub(crate) fn context(&self) -> &Context {
@@ -243,8 +236,7 @@ impl TensorList {
     ) -> Result<()> {
         let (list, checks) = self.complete("check_nonfinite")?;
         let found_inf = checks.data("found_inf", found_inf, 1)?;
-        // SAFETY: one number of this context.
-        list.call(|list| unsafe { sys::mp_check_nonfinite(list, found_inf, stream.0) })
+        run!(list, mp_check_nonfinite(found_inf, stream.0))
     }
 
     /// Computes the largest absolute value of the list and of each tensor.
@@ -254,8 +246,7 @@ impl TensorList {
         let (list, checks) = self.complete("amax")?;
         let amax = checks.optional("amax", amax.copied(), 1)?;
         let each = checks.optional("per_tensor", per_tensor.copied(), self.len() as i128)?;
-        // SAFETY: one number, and one per tensor, of this context.
-        list.call(|list| unsafe { sys::mp_amax(list, amax, each, stream.0) })
+        run!(list, mp_amax(amax, each, stream.0))
     }
 
     /// Computes sqrt(sum x^2) of the list and of each tensor.
@@ -265,8 +256,7 @@ impl TensorList {
         let (list, checks) = self.complete("l2norm")?;
         let norm = checks.optional("norm", norm.copied(), 1)?;
         let each = checks.optional("per_tensor", per_tensor.copied(), self.len() as i128)?;
-        // SAFETY: one number, and one per tensor, of this context.
-        list.call(|list| unsafe { sys::mp_l2norm(list, norm, each, stream.0) })
+        run!(list, mp_l2norm(norm, each, stream.0))
     }
 
     /// Counts NaN, infinities, zeros and values close to underflow in one pass.
@@ -278,8 +268,7 @@ impl TensorList {
         let report = checks.optional("report", report.copied(), 1)?;
         let each =
             checks.optional("tensor_reports", tensor_reports.copied(), self.len() as i128)?;
-        // SAFETY: one report, and one per tensor, of this context.
-        list.call(|list| unsafe { sys::mp_inspect(list, report, each, stream.0) })
+        run!(list, mp_inspect(report, each, stream.0))
     }
 
     /// Computes the given outputs of the four functions above in one pass.
@@ -298,8 +287,7 @@ impl TensorList {
             tensor_reports: checks.optional("tensor_reports", reports, n)?,
             ..sys::mp_stats_outputs_t::zeroed()
         };
-        // SAFETY: pointers that are not NULL have one element, or one per tensor, in this context.
-        list.call(|list| unsafe { sys::mp_tensor_stats(list, &raw, stream.0) })
+        run!(list, mp_tensor_stats(&raw, stream.0))
     }
 
     /// Computes out = self * inv_scale; sets `found_inf` to 1 if an element is infinite or NaN.
@@ -311,18 +299,14 @@ impl TensorList {
         checks.belongs("out", out.context())?;
         let inv_scale = checks.data("inv_scale", inv_scale, 1)?;
         let found_inf = checks.optional("found_inf", found_inf.copied(), 1)?;
-        let out = out.complete("unscale")?.0.raw();
-        // SAFETY: two lists of this context, which the library compares, and one number each.
-        list.call(|list| unsafe { sys::mp_unscale(list, out, inv_scale, found_inf, stream.0) })
+        let out = out.complete("unscale")?.0.as_raw();
+        run!(list, mp_unscale(out, inv_scale, found_inf, stream.0))
     }
 
     /// Reduces gradients over all ranks in place: post * sum(pre * self).
     pub fn all_reduce(&self, comm: &Comm, pre: f32, post: f32, stream: Stream) -> Result<()> {
         let (list, _) = self.complete("all_reduce")?;
-        // SAFETY: the callbacks fulfill the contract of `Comm::from_raw`.
-        list.call(|list| unsafe {
-            sys::mp_grads_all_reduce(list, comm.as_raw(), pre, post, stream.0)
-        })
+        run!(list, mp_grads_all_reduce(comm.as_raw(), pre, post, stream.0))
     }
 
     /// Computes model = round(self), for programs that update the masters themselves.  Writes
@@ -339,10 +323,7 @@ impl TensorList {
         raw.rounding_seed = options.rounding_seed;
         raw.t = checks.optional("t", options.t, 1)?;
         raw.overflows = checks.optional("overflows", options.overflows, 1)?;
-        // SAFETY: two lists of this context, which the library compares, and NULL or one number.
-        list.call(|list| unsafe {
-            sys::mp_masters_to_model(list, model.as_raw(), found_inf, &raw, stream.0)
-        })
+        run!(list, mp_masters_to_model(model.as_raw(), found_inf, &raw, stream.0))
     }
 
     /// Returns the handle, for a kernel that accesses all tensors, and the checks of its call.

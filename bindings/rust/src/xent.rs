@@ -93,8 +93,7 @@ impl<'a> SoftmaxXent<'a> {
             dx: checks.optional("dlogits", dlogits, elements)?.cast(),
             ..self.tensors(checks)?
         };
-        // SAFETY: all pointers belong to this context and have the elements that the call uses.
-        self.context.call(|c| unsafe { sys::mp_softmax_xent(c, &desc, &tensors, self.stream.0) })
+        run!(self.context, mp_softmax_xent(&desc, &tensors, self.stream.0))
     }
 
     /// Returns the tensors that setters have set.
@@ -157,9 +156,7 @@ impl<'a> ElementLoss<'a> {
         let mut desc = self.desc;
         desc.dtype = sys::MP_FP32;
         desc.dtype_target = sys::MP_FP32;
-        let context = self.context.as_raw();
-        // SAFETY: the descriptor lives during the call.
-        read(|bytes| unsafe { sys::mp_loss_workspace_size(context, &desc, bytes) })
+        query!(self.context, read, |bytes| mp_loss_workspace_size(&desc, bytes))
     }
 
     /// Computes the loss, and the gradient `dprediction`, which can be the prediction.
@@ -184,8 +181,6 @@ impl<'a> ElementLoss<'a> {
             ..sys::mp_loss_tensors_t::zeroed()
         };
         let (space, bytes) = checks.workspace(self.workspace)?;
-        // SAFETY: all pointers belong to this context and have the elements that the call uses.
-        self.context
-            .call(|c| unsafe { sys::mp_loss(c, &desc, &tensors, space, bytes, self.stream.0) })
+        run!(self.context, mp_loss(&desc, &tensors, space, bytes, self.stream.0))
     }
 }
