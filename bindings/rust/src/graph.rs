@@ -3,9 +3,9 @@
 use crate::enums::{Dtype, NodeFlags, OpClass, TensorRole};
 use crate::error::{c_string, Result};
 use crate::sys;
+use std::any::Any;
 use std::ffi::CString;
 use std::marker::PhantomData;
-use std::os::raw::c_char;
 use std::ptr;
 
 /// Slot of inputs and outputs that are always FP32, such as batch norm statistics.
@@ -83,24 +83,20 @@ pub enum ClusterKind {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    node_op: Vec<CString>,
-    node_name: Vec<CString>,
-    node_class: Vec<u8>,
-    node_flags: Vec<u16>,
-    node_depth: Vec<i64>,
-    input_ends: Vec<i32>, // per node
-    input_tensor: Vec<i32>,
-    input_slot: Vec<u8>,
-    tensor_producer: Vec<i32>,
-    tensor_slot: Vec<u8>,
-    tensor_dtype: Vec<u8>,
-    tensor_role: Vec<u8>,
-    tensor_amax: Vec<f32>,
-    hidden_src: Vec<i32>,
-    hidden_dst: Vec<i32>,
-    member_ends: Vec<i32>, // per cluster
-    member: Vec<i32>,
-    cluster_kind: Vec<u8>,
+    nodes: Vec<Node>,
+    tensors: Vec<(i32, GraphTensor)>, // with the node that writes it
+    hidden_edges: Vec<[i32; 2]>,
+    clusters: Vec<(ClusterKind, Vec<i32>)>,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    op: CString,
+    name: CString,
+    class: u8, // 0: that of the operation
+    flags: u16,
+    depth: i64,
+    inputs: Vec<(i32, u8)>, // with slots
 }
 
 impl Graph {
@@ -117,105 +113,100 @@ impl Graph {
     /// Adds a node, with inputs in slot 0.  The name can be empty.
     pub fn node(&mut self, op: &str, name: &str, inputs: &[TensorId]) -> Result<GraphNode<'_>> {
         let (op, name) = (c_string("op", op)?, c_string("name", name)?);
-        let id = NodeId(number(self.node_op.len()));
-        self.node_op.push(op);
-        self.node_name.push(name);
-        self.node_class.push(0);
-        self.node_flags.push(0);
-        self.node_depth.push(0);
-        self.input_ends.push(number(self.input_tensor.len()));
+        let id = NodeId(number(self.nodes.len()));
+        self.nodes.push(Node { op, name, class: 0, flags: 0, depth: 0, inputs: Vec::new() });
         let node = GraphNode { graph: self, id };
         Ok(inputs.iter().fold(node, |node, &tensor| node.input(tensor, 0)))
     }
 
     /// Adds a hidden edge between nodes, through a container or through state.
     pub fn hidden_edge(&mut self, from: NodeId, to: NodeId) {
-        self.hidden_src.push(from.0);
-        self.hidden_dst.push(to.0);
+        self.hidden_edges.push([from.0, to.0]);
     }
 
     /// Adds a cluster of nodes with equal types in slot 0.
     pub fn cluster(&mut self, kind: ClusterKind, members: &[NodeId]) {
-        self.member.extend(members.iter().map(|node| node.0));
-        self.member_ends.push(number(self.member.len()));
-        self.cluster_kind.push(kind as u8);
+        self.clusters.push((kind, members.iter().map(|node| node.0).collect()));
     }
 
     /// Returns the number of nodes.
     pub fn num_nodes(&self) -> usize {
-        self.node_op.len()
+        self.nodes.len()
     }
 
     /// Returns the number of tensors.
     pub fn num_tensors(&self) -> usize {
-        self.tensor_dtype.len()
+        self.tensors.len()
     }
 
     /// Returns the number of inputs of all nodes.
     pub(crate) fn num_inputs(&self) -> usize {
-        self.input_tensor.len()
+        self.nodes.iter().map(|node| node.inputs.len()).sum()
     }
 
     fn add_tensor(&mut self, producer: i32, tensor: GraphTensor) -> TensorId {
         let id = TensorId(number(self.num_tensors()));
-        self.tensor_producer.push(producer);
-        self.tensor_slot.push(tensor.slot);
-        self.tensor_dtype.push(tensor.dtype as u8);
-        self.tensor_role.push(tensor.role as u8);
-        self.tensor_amax.push(tensor.amax.unwrap_or(UNKNOWN_AMAX));
+        self.tensors.push((producer, tensor));
         id
     }
 
     /// Converts to the C struct.
     pub(crate) fn lend(&self) -> Lent<'_> {
-        let op: Vec<_> = self.node_op.iter().map(|op| op.as_ptr()).collect();
-        let name: Vec<_> = (self.node_name.iter())
-            .map(|name| if name.as_bytes().is_empty() { ptr::null() } else { name.as_ptr() })
-            .collect();
-        let [input_offsets, member_offsets] =
-            [&self.input_ends, &self.member_ends].map(|ends| [&[0], &ends[..]].concat());
+        let mut kept: Vec<Box<dyn Any>> = Vec::new();
+        let (nodes, tensors, clusters) = (&self.nodes, &self.tensors, &self.clusters);
+        let inputs = || nodes.iter().flat_map(|node| &node.inputs);
+        let input_offsets = offsets(nodes.iter().map(|node| node.inputs.len()));
+        let text =
+            |text: &CString| if text.as_bytes().is_empty() { ptr::null() } else { text.as_ptr() };
         let raw = sys::mp_autocast_graph_t {
-            num_nodes: count(self.num_nodes()),
-            num_tensors: count(self.num_tensors()),
-            num_hidden_edges: count(self.hidden_src.len()),
-            num_clusters: count(self.cluster_kind.len()),
-            node_op: op.as_ptr(),
-            node_class: if_set(&self.node_class, 0),
-            node_name: if_set(&name, ptr::null()),
-            node_flags: if_set(&self.node_flags, 0),
-            node_depth: if_set(&self.node_depth, 0),
+            num_nodes: count(nodes.len()),
+            num_tensors: count(tensors.len()),
+            num_hidden_edges: count(self.hidden_edges.len()),
+            num_clusters: count(clusters.len()),
+            node_op: keep(&mut kept, nodes.iter().map(|node| node.op.as_ptr())),
+            node_class: keep(&mut kept, nodes.iter().map(|node| node.class)),
+            node_name: keep(&mut kept, nodes.iter().map(|node| text(&node.name))),
+            node_flags: keep(&mut kept, nodes.iter().map(|node| node.flags)),
+            node_depth: keep(&mut kept, nodes.iter().map(|node| node.depth)),
             input_offsets: input_offsets.as_ptr(),
-            input_tensor: self.input_tensor.as_ptr(),
-            input_slot: if_set(&self.input_slot, 0),
-            tensor_producer: self.tensor_producer.as_ptr(),
-            tensor_slot: if_set(&self.tensor_slot, 0),
-            tensor_dtype: self.tensor_dtype.as_ptr(),
-            tensor_role: if_set(&self.tensor_role, TensorRole::Activation as u8),
-            tensor_amax: if_set(&self.tensor_amax, UNKNOWN_AMAX),
-            hidden_src: self.hidden_src.as_ptr(),
-            hidden_dst: self.hidden_dst.as_ptr(),
-            member_offsets: member_offsets.as_ptr(),
-            member: self.member.as_ptr(),
-            cluster_kind: if_set(&self.cluster_kind, ClusterKind::Container as u8),
+            input_tensor: keep(&mut kept, inputs().map(|input| input.0)),
+            input_slot: keep(&mut kept, inputs().map(|input| input.1)),
+            tensor_producer: keep(&mut kept, tensors.iter().map(|tensor| tensor.0)),
+            tensor_slot: keep(&mut kept, tensors.iter().map(|tensor| tensor.1.slot)),
+            tensor_dtype: keep(&mut kept, tensors.iter().map(|tensor| tensor.1.dtype as u8)),
+            tensor_role: keep(&mut kept, tensors.iter().map(|tensor| tensor.1.role as u8)),
+            tensor_amax: keep(&mut kept, tensors.iter().map(|t| t.1.amax.unwrap_or(UNKNOWN_AMAX))),
+            hidden_src: keep(&mut kept, self.hidden_edges.iter().map(|edge| edge[0])),
+            hidden_dst: keep(&mut kept, self.hidden_edges.iter().map(|edge| edge[1])),
+            member_offsets: keep(
+                &mut kept,
+                offsets(clusters.iter().map(|c| c.1.len())).into_iter(),
+            ),
+            member: keep(&mut kept, clusters.iter().flat_map(|cluster| cluster.1.iter().copied())),
+            cluster_kind: keep(&mut kept, clusters.iter().map(|cluster| cluster.0 as u8)),
             ..sys::mp_autocast_graph_t::zeroed()
         };
-        Lent {
-            raw,
-            _op: op,
-            _name: name,
-            input_offsets,
-            _member_offsets: member_offsets,
-            graph: PhantomData,
-        }
+        Lent { raw, input_offsets, _kept: kept, graph: PhantomData }
     }
 }
 
-/// Returns NULL for an empty array.
-fn if_set<T: PartialEq>(array: &[T], unset: T) -> *const T {
-    if array.iter().all(|value| *value == unset) {
-        return ptr::null();
-    }
-    array.as_ptr()
+/// Returns the address of an array with these values, which is kept.
+fn keep<T: 'static>(kept: &mut Vec<Box<dyn Any>>, values: impl Iterator<Item = T>) -> *const T {
+    let values: Box<Vec<T>> = Box::new(values.collect());
+    let address = values.as_ptr();
+    kept.push(values);
+    address
+}
+
+/// Returns the start of each part of that many elements, and the end of the last.
+fn offsets(lens: impl Iterator<Item = usize>) -> Vec<i32> {
+    let mut offsets = vec![0];
+    let mut end = 0;
+    offsets.extend(lens.map(|len| {
+        end += len;
+        number(end)
+    }));
+    offsets
 }
 
 /// Converts a size; the library rejects graphs with sizes that do not fit.
@@ -231,10 +222,8 @@ pub(crate) fn count(len: usize) -> u32 {
 /// The C struct of a graph, borrowed for a call.
 pub(crate) struct Lent<'g> {
     pub(crate) raw: sys::mp_autocast_graph_t,
-    _op: Vec<*const c_char>, // raw points to these, and to the arrays of the graph
-    _name: Vec<*const c_char>,
     pub(crate) input_offsets: Vec<i32>,
-    _member_offsets: Vec<i32>,
+    _kept: Vec<Box<dyn Any>>, // the other arrays of raw
     graph: PhantomData<&'g Graph>,
 }
 
@@ -252,11 +241,9 @@ impl GraphNode<'_> {
     }
 
     /// Adds an input.  None: an absent optional input.
-    pub fn input(self, tensor: impl Into<Option<TensorId>>, slot: u8) -> Self {
-        self.graph.input_tensor.push(tensor.into().map_or(NO_TENSOR, |tensor| tensor.0));
-        self.graph.input_slot.push(slot);
-        let inputs = number(self.graph.num_inputs());
-        *last(&mut self.graph.input_ends) = inputs;
+    pub fn input(mut self, tensor: impl Into<Option<TensorId>>, slot: u8) -> Self {
+        let tensor = tensor.into().map_or(NO_TENSOR, |tensor| tensor.0);
+        self.node().inputs.push((tensor, slot));
         self
     }
 
@@ -270,31 +257,30 @@ impl GraphNode<'_> {
     /// # Panics
     /// If the graph has no such tensor.
     pub fn writes(self, tensor: TensorId) -> Self {
-        self.graph.tensor_producer[tensor.index()] = self.id.0;
+        self.graph.tensors[tensor.index()].0 = self.id.0;
         self
     }
 
     /// Sets flags of the node.
-    pub fn flags(self, flags: NodeFlags) -> Self {
+    pub fn flags(mut self, flags: NodeFlags) -> Self {
         // The library rejects unknown bits, which u16 can represent.
-        *last(&mut self.graph.node_flags) = u16::try_from(flags.bits()).unwrap_or(u16::MAX);
+        self.node().flags = u16::try_from(flags.bits()).unwrap_or(u16::MAX);
         self
     }
 
     /// Sets the number of terms in the sums of the node, e.g. k of a product.
-    pub fn depth(self, terms: i64) -> Self {
-        *last(&mut self.graph.node_depth) = terms;
+    pub fn depth(mut self, terms: i64) -> Self {
+        self.node().depth = terms;
         self
     }
 
     /// Sets the class of the node, overriding that of its operation.
-    pub fn class(self, class: OpClass) -> Self {
-        *last(&mut self.graph.node_class) = 1 + class as u8;
+    pub fn class(mut self, class: OpClass) -> Self {
+        self.node().class = 1 + class as u8;
         self
     }
-}
 
-/// Returns the last element of a per-node array.
-fn last<T>(array: &mut [T]) -> &mut T {
-    array.last_mut().expect("the node was added")
+    fn node(&mut self) -> &mut Node {
+        self.graph.nodes.last_mut().expect("the node was added")
+    }
 }
