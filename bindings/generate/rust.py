@@ -139,15 +139,14 @@ def sized(s) -> bool:
 
 
 def inline(f, model: Model) -> str:
+    """Returns an entry of defaults!, which also declares f.init."""
     def kind(p) -> str:
         if is_text(p.type):
-            return "&std::ffi::CStr"
+            return f"&std::ffi::CStr = {type_name(p.type, model)}"
         return f"&{p.type.base}" if p.type.pointers else type_name(p.type, model)
 
     params = ", ".join(f"{word(p.name)}: {kind(p)}" for p in f.params)
-    arguments = ", ".join(word(p.name) + (".as_ptr()" if is_text(p.type) else "") for p in f.params)
-    head, call = f"    {f.name}({params}) -> {f.result.base} =", f"{f.init}({arguments});\n"
-    return head + (" " if len(head + call) <= WIDTH else "\n        ") + call
+    return f"    {f.name}({params}) -> {f.result.base} = {f.init};\n"
 
 
 # ---------------------------------------------------------------- the file
@@ -160,11 +159,12 @@ def function(f, model: Model) -> str:
 
 
 def sys(model: Model) -> str:
+    by_value = [f.init for f in model.inlines]
     out = PROLOGUE + "\n" + constants(model)
     handles = [f"{name} = {tag}" for name, tag in model.handles]
     out += "\nhandles! {\n" + wrapped(handles, *["    "] * 2) + "\n}\n"
     for name, callback in model.callbacks:
         out += f"\npub type {name} = {type_name(callback, model)};\n"
     out += enums(model) + structs(model) + "\ndefaults! {\n" + "".join(inline(f, model) for f in model.inlines) + "}\n"
-    out += '\nextern "C" {\n' + "".join(function(f, model) for f in model.functions) + "}\n"
+    out += '\nextern "C" {\n' + "".join(function(f, model) for f in model.functions if f.name not in by_value) + "}\n"
     return out

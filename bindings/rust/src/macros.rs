@@ -36,12 +36,32 @@ macro_rules! structs {
     )* };
 }
 
+/// Returns the last of one or two types.
+macro_rules! raw_type {
+    ($kind:ty) => {
+        $kind
+    };
+    ($kind:ty, $raw:ty) => {
+        $raw
+    };
+}
+
+/// Defines functions that return a struct with its defaults, and declares those that write it.
+/// A string has two types, that of Rust and that of C: `kernel: &CStr = *const c_char`.
 macro_rules! defaults {
-    ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ident = $init:ident($($value:expr),*);)*) => { $(
+    ($($name:ident($($argument:ident: $kind:ty $(= $raw:ty)?),*) -> $result:ident = $init:ident;)*) => { $(
+        extern "C" {
+            #[must_use]
+            pub fn $init(
+                value: *mut $result, struct_size: usize $(, $argument: raw_type!($kind $(, $raw)?))*
+            ) -> mp_status_t;
+        }
+
         pub fn $name($($argument: $kind),*) -> $result {
             let mut value = $result::zeroed();
+            let size = core::mem::size_of::<$result>();
             // SAFETY: writes that many bytes.  On failure struct_size is 0, which calls reject.
-            let _ = unsafe { $init(&mut value, core::mem::size_of::<$result>(), $($value),*) };
+            let _ = unsafe { $init(&mut value, size $(, $argument $(.as_ptr() as $raw)?)*) };
             value
         }
     )* };

@@ -604,57 +604,39 @@ structs! {
 }
 
 defaults! {
-    mp_context_config_default() -> mp_context_config_t = mp_context_config_init();
-    mp_epilogue_default() -> mp_epilogue_t = mp_epilogue_init();
-    mp_plan_default(kernel: &std::ffi::CStr) -> mp_plan_t = mp_plan_init(kernel.as_ptr());
-    mp_gemm_desc_default(m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_gemm_desc_t =
-        mp_gemm_desc_init(m, n, k, dtype_ab, dtype_cd);
-    mp_gemm_group_item_default(m: i64, n: i64, k: i64) -> mp_gemm_group_item_t = mp_gemm_group_item_init(m, n, k);
-    mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_conv2d_desc_t =
-        mp_conv2d_desc_init(n, h, w, c, k, r, s, dtype);
-    mp_rnn_desc_default(cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_rnn_desc_t =
-        mp_rnn_desc_init(cell, batch, timesteps, input_size, hidden_size, dtype);
-    mp_pool2d_desc_default(mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_pool2d_desc_t =
-        mp_pool2d_desc_init(mode, n, h, w, c, window_h, window_w, dtype);
-    mp_batchnorm_desc_default(rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_batchnorm_desc_t =
-        mp_batchnorm_desc_init(rows, channels, dtype);
-    mp_pointwise_desc_default(op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_pointwise_desc_t =
-        mp_pointwise_desc_init(op, rows, columns, dtype);
-    mp_column_sum_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_column_sum_desc_t =
-        mp_column_sum_desc_init(rows, columns, dtype);
-    mp_sum_rows_desc_default(rows: i64, period: i64, columns: i64, dtype: mp_dtype_t) -> mp_sum_rows_desc_t =
-        mp_sum_rows_desc_init(rows, period, columns, dtype);
-    mp_glu_desc_default(activation: mp_activation_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_glu_desc_t =
-        mp_glu_desc_init(activation, rows, columns, dtype);
-    mp_strided_copy_desc_default(dtype: mp_dtype_t) -> mp_strided_copy_desc_t = mp_strided_copy_desc_init(dtype);
-    mp_norm_desc_default(kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_norm_desc_t =
-        mp_norm_desc_init(kind, rows, columns, dtype);
-    mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t =
-        mp_xent_desc_init(rows, classes, dtype);
-    mp_linear_xent_desc_default(rows: i64, width: i64, classes: i64, dtype: mp_dtype_t) -> mp_linear_xent_desc_t =
-        mp_linear_xent_desc_init(rows, width, classes, dtype);
-    mp_loss_desc_default(kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_loss_desc_t =
-        mp_loss_desc_init(kind, count, dtype);
-    mp_embedding_desc_default(num_indices: i64, num_embeddings: i32, embedding_dim: i64, dtype: mp_dtype_t) -> mp_embedding_desc_t =
-        mp_embedding_desc_init(num_indices, num_embeddings, embedding_dim, dtype);
-    mp_dropout_desc_default(count: i64, p: f32, dtype: mp_dtype_t) -> mp_dropout_desc_t =
-        mp_dropout_desc_init(count, p, dtype);
-    mp_rope_desc_default(rows: i64, heads: i32, head_dim: i32, dtype: mp_dtype_t) -> mp_rope_desc_t =
-        mp_rope_desc_init(rows, heads, head_dim, dtype);
-    mp_softmax_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_softmax_desc_t =
-        mp_softmax_desc_init(rows, columns, dtype);
-    mp_attention_desc_default(batch: i32, heads: i32, q_len: i64, kv_len: i64, head_dim: i32, dtype: mp_dtype_t) -> mp_attention_desc_t =
-        mp_attention_desc_init(batch, heads, q_len, kv_len, head_dim, dtype);
-    mp_scaler_config_default(policy: mp_scaler_policy_t) -> mp_scaler_config_t = mp_scaler_config_init(policy);
-    mp_scaler_state_default(config: &mp_scaler_config_t) -> mp_scaler_state_t = mp_scaler_state_init(config);
-    mp_param_group_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_param_group_t = mp_param_group_init(kind, lr);
-    mp_optimizer_desc_default(kind: mp_optimizer_kind_t) -> mp_optimizer_desc_t = mp_optimizer_desc_init(kind);
-    mp_model_options_default() -> mp_model_options_t = mp_model_options_init();
-    mp_comm_default() -> mp_comm_t = mp_comm_init();
-    mp_step_options_default() -> mp_step_options_t = mp_step_options_init();
-    mp_autocast_config_default(dtype_low: mp_dtype_t) -> mp_autocast_config_t = mp_autocast_config_init(dtype_low);
-    mp_autocast_scaler_default(dtype_low: mp_dtype_t) -> mp_scaler_config_t = mp_autocast_scaler_init(dtype_low);
-    mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t = mp_scaler_config_init_preset(preset);
+    mp_context_config_default() -> mp_context_config_t = mp_context_config_init;
+    mp_epilogue_default() -> mp_epilogue_t = mp_epilogue_init;
+    mp_plan_default(kernel: &std::ffi::CStr = *const c_char) -> mp_plan_t = mp_plan_init;
+    mp_gemm_desc_default(m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_gemm_desc_t = mp_gemm_desc_init;
+    mp_gemm_group_item_default(m: i64, n: i64, k: i64) -> mp_gemm_group_item_t = mp_gemm_group_item_init;
+    mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_conv2d_desc_t = mp_conv2d_desc_init;
+    mp_rnn_desc_default(cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_rnn_desc_t = mp_rnn_desc_init;
+    mp_pool2d_desc_default(mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_pool2d_desc_t = mp_pool2d_desc_init;
+    mp_batchnorm_desc_default(rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_batchnorm_desc_t = mp_batchnorm_desc_init;
+    mp_pointwise_desc_default(op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_pointwise_desc_t = mp_pointwise_desc_init;
+    mp_column_sum_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_column_sum_desc_t = mp_column_sum_desc_init;
+    mp_sum_rows_desc_default(rows: i64, period: i64, columns: i64, dtype: mp_dtype_t) -> mp_sum_rows_desc_t = mp_sum_rows_desc_init;
+    mp_glu_desc_default(activation: mp_activation_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_glu_desc_t = mp_glu_desc_init;
+    mp_strided_copy_desc_default(dtype: mp_dtype_t) -> mp_strided_copy_desc_t = mp_strided_copy_desc_init;
+    mp_norm_desc_default(kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_norm_desc_t = mp_norm_desc_init;
+    mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t = mp_xent_desc_init;
+    mp_linear_xent_desc_default(rows: i64, width: i64, classes: i64, dtype: mp_dtype_t) -> mp_linear_xent_desc_t = mp_linear_xent_desc_init;
+    mp_loss_desc_default(kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_loss_desc_t = mp_loss_desc_init;
+    mp_embedding_desc_default(num_indices: i64, num_embeddings: i32, embedding_dim: i64, dtype: mp_dtype_t) -> mp_embedding_desc_t = mp_embedding_desc_init;
+    mp_dropout_desc_default(count: i64, p: f32, dtype: mp_dtype_t) -> mp_dropout_desc_t = mp_dropout_desc_init;
+    mp_rope_desc_default(rows: i64, heads: i32, head_dim: i32, dtype: mp_dtype_t) -> mp_rope_desc_t = mp_rope_desc_init;
+    mp_softmax_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_softmax_desc_t = mp_softmax_desc_init;
+    mp_attention_desc_default(batch: i32, heads: i32, q_len: i64, kv_len: i64, head_dim: i32, dtype: mp_dtype_t) -> mp_attention_desc_t = mp_attention_desc_init;
+    mp_scaler_config_default(policy: mp_scaler_policy_t) -> mp_scaler_config_t = mp_scaler_config_init;
+    mp_scaler_state_default(config: &mp_scaler_config_t) -> mp_scaler_state_t = mp_scaler_state_init;
+    mp_param_group_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_param_group_t = mp_param_group_init;
+    mp_optimizer_desc_default(kind: mp_optimizer_kind_t) -> mp_optimizer_desc_t = mp_optimizer_desc_init;
+    mp_model_options_default() -> mp_model_options_t = mp_model_options_init;
+    mp_comm_default() -> mp_comm_t = mp_comm_init;
+    mp_step_options_default() -> mp_step_options_t = mp_step_options_init;
+    mp_autocast_config_default(dtype_low: mp_dtype_t) -> mp_autocast_config_t = mp_autocast_config_init;
+    mp_autocast_scaler_default(dtype_low: mp_dtype_t) -> mp_scaler_config_t = mp_autocast_scaler_init;
+    mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t = mp_scaler_config_init_preset;
 }
 
 extern "C" {
@@ -665,7 +647,6 @@ extern "C" {
     pub fn mp_set_log_callback(callback: mp_log_callback_t, user: *mut c_void, level: mp_log_level_t);
     pub fn mp_dtype_size(dtype: mp_dtype_t) -> usize;
     pub fn mp_dtype_name(dtype: mp_dtype_t) -> *const c_char;
-    #[must_use] pub fn mp_context_config_init(config: *mut mp_context_config_t, struct_size: usize) -> mp_status_t;
     #[must_use] pub fn mp_context_create(context: *mut mp_context_t, config: *const mp_context_config_t) -> mp_status_t;
     pub fn mp_context_destroy(context: mp_context_t);
     #[must_use] pub fn mp_context_get_info(context: mp_context_t, info: *mut mp_device_info_t) -> mp_status_t;
@@ -686,9 +667,6 @@ extern "C" {
     #[must_use] pub fn mp_tensor_stats(list: mp_tensor_list_t, outputs: *const mp_stats_outputs_t, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_unscale(in_: mp_tensor_list_t, out: mp_tensor_list_t, inv_scale: *const f32, found_inf: *mut f32, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_clip_factor(context: mp_context_t, scaled_norm: *const f32, inv_scale: *const f32, max_norm: f32, grad_scale: *mut f32, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_epilogue_init(epilogue: *mut mp_epilogue_t, struct_size: usize) -> mp_status_t;
-    #[must_use] pub fn mp_plan_init(plan: *mut mp_plan_t, struct_size: usize, kernel: *const c_char) -> mp_status_t;
-    #[must_use] pub fn mp_gemm_desc_init(desc: *mut mp_gemm_desc_t, struct_size: usize, m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_gemm_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, epilogue: *const mp_epilogue_t, bytes: *mut usize) -> mp_status_t;
     #[must_use] pub fn mp_gemm_get_plan(context: mp_context_t, desc: *const mp_gemm_desc_t, epilogue: *const mp_epilogue_t, max_workspace_bytes: usize, plan: *mut mp_plan_t) -> mp_status_t;
     #[must_use] pub fn mp_gemm(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
@@ -697,19 +675,16 @@ extern "C" {
     #[must_use] pub fn mp_gemm_batched_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, epilogue: *const mp_epilogue_t, bytes: *mut usize) -> mp_status_t;
     #[must_use] pub fn mp_gemm_batched_get_plan(context: mp_context_t, desc: *const mp_gemm_desc_t, epilogue: *const mp_epilogue_t, max_workspace_bytes: usize, plan: *mut mp_plan_t) -> mp_status_t;
     #[must_use] pub fn mp_gemm_batched(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const *const c_void, B: *const *const c_void, C: *const *const c_void, D: *const *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_gemm_group_item_init(item: *mut mp_gemm_group_item_t, struct_size: usize, m: i64, n: i64, k: i64) -> mp_status_t;
     #[must_use] pub fn mp_gemm_grouped_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, epilogue: *const mp_epilogue_t, bytes: *mut usize) -> mp_status_t;
     #[must_use] pub fn mp_gemm_grouped(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_gemm_ragged_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, ragged: mp_ragged_t, epilogue: *const mp_epilogue_t, bytes: *mut usize) -> mp_status_t;
     #[must_use] pub fn mp_gemm_ragged(context: mp_context_t, desc: *const mp_gemm_desc_t, ragged: mp_ragged_t, ends: *const i32, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_conv2d_desc_init(desc: *mut mp_conv2d_desc_t, struct_size: usize, n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_conv2d_get_output_size(desc: *const mp_conv2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
     #[must_use] pub fn mp_conv2d_workspace_size(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, epilogue: *const mp_epilogue_t, bytes: *mut usize) -> mp_status_t;
     #[must_use] pub fn mp_conv2d_get_plan(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, epilogue: *const mp_epilogue_t, max_workspace_bytes: usize, plan: *mut mp_plan_t) -> mp_status_t;
     #[must_use] pub fn mp_conv2d_fprop(context: mp_context_t, desc: *const mp_conv2d_desc_t, x: *const c_void, filter: *const c_void, y: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_conv2d_dgrad(context: mp_context_t, desc: *const mp_conv2d_desc_t, dy: *const c_void, filter: *const c_void, dx: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_conv2d_wgrad(context: mp_context_t, desc: *const mp_conv2d_desc_t, x: *const c_void, dy: *const c_void, dfilter: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_rnn_desc_init(desc: *mut mp_rnn_desc_t, struct_size: usize, cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_rnn_get_sizes(context: mp_context_t, desc: *const mp_rnn_desc_t, sizes: *mut mp_rnn_sizes_t) -> mp_status_t;
     #[must_use] pub fn mp_rnn_get_plan(context: mp_context_t, desc: *const mp_rnn_desc_t, plan: *mut mp_plan_t) -> mp_status_t;
     #[must_use] pub fn mp_rnn_forward_training(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
@@ -718,57 +693,39 @@ extern "C" {
     #[must_use] pub fn mp_rnn_backward_weights(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_nchw_to_nhwc(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, dtype_src: mp_dtype_t, dst: *mut c_void, dtype_dst: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_nhwc_to_nchw(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, dtype_src: mp_dtype_t, dst: *mut c_void, dtype_dst: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_pool2d_desc_init(desc: *mut mp_pool2d_desc_t, struct_size: usize, mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_pool2d_get_output_size(desc: *const mp_pool2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
     #[must_use] pub fn mp_pool2d_forward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, y: *mut c_void, index: *mut u8, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_pool2d_backward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, index: *const u8, dy: *const c_void, dx: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_batchnorm_desc_init(desc: *mut mp_batchnorm_desc_t, struct_size: usize, rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_batchnorm_workspace_size(context: mp_context_t, desc: *const mp_batchnorm_desc_t, bytes: *mut usize) -> mp_status_t;
     #[must_use] pub fn mp_batchnorm_forward_training(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_batchnorm_forward_inference(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_batchnorm_backward(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_pointwise_desc_init(desc: *mut mp_pointwise_desc_t, struct_size: usize, op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_pointwise(context: mp_context_t, desc: *const mp_pointwise_desc_t, a: *const c_void, b: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_column_sum_desc_init(desc: *mut mp_column_sum_desc_t, struct_size: usize, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_column_sum_workspace_size(context: mp_context_t, desc: *const mp_column_sum_desc_t, bytes: *mut usize) -> mp_status_t;
     #[must_use] pub fn mp_column_sum(context: mp_context_t, desc: *const mp_column_sum_desc_t, x: *const c_void, sum: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_sum_rows_desc_init(desc: *mut mp_sum_rows_desc_t, struct_size: usize, rows: i64, period: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_sum_rows(context: mp_context_t, desc: *const mp_sum_rows_desc_t, x: *const c_void, sum: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_glu_desc_init(desc: *mut mp_glu_desc_t, struct_size: usize, activation: mp_activation_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_glu_forward(context: mp_context_t, desc: *const mp_glu_desc_t, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_glu_backward(context: mp_context_t, desc: *const mp_glu_desc_t, x: *const c_void, dy: *const c_void, dx: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_strided_copy_desc_init(desc: *mut mp_strided_copy_desc_t, struct_size: usize, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_strided_copy(context: mp_context_t, desc: *const mp_strided_copy_desc_t, x: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_norm_desc_init(desc: *mut mp_norm_desc_t, struct_size: usize, kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_norm_forward(context: mp_context_t, desc: *const mp_norm_desc_t, tensors: *const mp_norm_tensors_t, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_norm_backward_workspace_size(context: mp_context_t, desc: *const mp_norm_desc_t, bytes: *mut usize) -> mp_status_t;
     #[must_use] pub fn mp_norm_backward(context: mp_context_t, desc: *const mp_norm_desc_t, tensors: *const mp_norm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_xent_desc_init(desc: *mut mp_xent_desc_t, struct_size: usize, rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, tensors: *const mp_xent_tensors_t, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_xent_count(context: mp_context_t, rows: i64, dtype_labels: mp_dtype_t, labels: *const c_void, ignore_label: i64, count: *mut f32, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_linear_xent_desc_init(desc: *mut mp_linear_xent_desc_t, struct_size: usize, rows: i64, width: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_linear_xent_workspace_size(context: mp_context_t, desc: *const mp_linear_xent_desc_t, bytes: *mut usize) -> mp_status_t;
     #[must_use] pub fn mp_linear_xent(context: mp_context_t, desc: *const mp_linear_xent_desc_t, tensors: *const mp_xent_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_loss_desc_init(desc: *mut mp_loss_desc_t, struct_size: usize, kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_loss_workspace_size(context: mp_context_t, desc: *const mp_loss_desc_t, bytes: *mut usize) -> mp_status_t;
     #[must_use] pub fn mp_loss(context: mp_context_t, desc: *const mp_loss_desc_t, tensors: *const mp_loss_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_embedding_desc_init(desc: *mut mp_embedding_desc_t, struct_size: usize, num_indices: i64, num_embeddings: i32, embedding_dim: i64, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_embedding_forward(context: mp_context_t, desc: *const mp_embedding_desc_t, table: *const c_void, indices: *const c_void, out: *mut c_void, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_embedding_workspace_size(context: mp_context_t, desc: *const mp_embedding_desc_t, bytes: *mut usize) -> mp_status_t;
     #[must_use] pub fn mp_embedding_backward(context: mp_context_t, desc: *const mp_embedding_desc_t, indices: *const c_void, dout: *const c_void, dtable: *mut c_void, stats: *const mp_grad_stats_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_dropout_desc_init(desc: *mut mp_dropout_desc_t, struct_size: usize, count: i64, p: f32, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_dropout(context: mp_context_t, desc: *const mp_dropout_desc_t, offset: *const u64, x: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_rope_desc_init(desc: *mut mp_rope_desc_t, struct_size: usize, rows: i64, heads: i32, head_dim: i32, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_rope(context: mp_context_t, desc: *const mp_rope_desc_t, positions: *const i32, inv_freq: *const f32, x: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_softmax_desc_init(desc: *mut mp_softmax_desc_t, struct_size: usize, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_softmax_forward(context: mp_context_t, desc: *const mp_softmax_desc_t, x: *const c_void, mask: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_softmax_backward(context: mp_context_t, desc: *const mp_softmax_desc_t, y: *const c_void, dy: *const c_void, mask: *const c_void, dx: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_attention_desc_init(desc: *mut mp_attention_desc_t, struct_size: usize, batch: i32, heads: i32, q_len: i64, kv_len: i64, head_dim: i32, dtype: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_attention_forward(context: mp_context_t, desc: *const mp_attention_desc_t, tensors: *const mp_attention_tensors_t, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_attention_backward_workspace_size(context: mp_context_t, desc: *const mp_attention_desc_t, bytes: *mut usize) -> mp_status_t;
     #[must_use] pub fn mp_attention_backward(context: mp_context_t, desc: *const mp_attention_desc_t, tensors: *const mp_attention_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_scaler_config_init(config: *mut mp_scaler_config_t, struct_size: usize, policy: mp_scaler_policy_t) -> mp_status_t;
-    #[must_use] pub fn mp_scaler_state_init(state: *mut mp_scaler_state_t, struct_size: usize, config: *const mp_scaler_config_t) -> mp_status_t;
     #[must_use] pub fn mp_scaler_create(scaler: *mut mp_scaler_t, context: mp_context_t, config: *const mp_scaler_config_t) -> mp_status_t;
     pub fn mp_scaler_destroy(scaler: mp_scaler_t);
     pub fn mp_scaler_get_scale_address(scaler: mp_scaler_t) -> *const f32;
@@ -779,15 +736,12 @@ extern "C" {
     #[must_use] pub fn mp_scaler_get_state_sync(scaler: mp_scaler_t, state: *mut mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_scaler_set_state_sync(scaler: mp_scaler_t, state: *const mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_scaler_get_history_sync(scaler: mp_scaler_t, capacity: i64, scales: *mut f32, skipped: *mut i32, count: *mut i64, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_param_group_init(group: *mut mp_param_group_t, struct_size: usize, kind: mp_optimizer_kind_t, lr: f32) -> mp_status_t;
-    #[must_use] pub fn mp_optimizer_desc_init(desc: *mut mp_optimizer_desc_t, struct_size: usize, kind: mp_optimizer_kind_t) -> mp_status_t;
     #[must_use] pub fn mp_optimizer_desc_from_name(name: *const c_char, desc: *mut mp_optimizer_desc_t, desc_size: usize, group: *mut mp_param_group_t, group_size: usize, lr: f32) -> mp_status_t;
     #[must_use] pub fn mp_optimizer_create(optimizer: *mut mp_optimizer_t, context: mp_context_t, desc: *const mp_optimizer_desc_t) -> mp_status_t;
     pub fn mp_optimizer_destroy(optimizer: mp_optimizer_t);
     #[must_use] pub fn mp_optimizer_get_moments(optimizer: mp_optimizer_t, m: *mut mp_tensor_list_t, v: *mut mp_tensor_list_t) -> mp_status_t;
     #[must_use] pub fn mp_optimizer_set_group(optimizer: mp_optimizer_t, index: u32, group: *const mp_param_group_t, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_optimizer_step(optimizer: mp_optimizer_t, grad_scale: *const f32, found_inf: *const f32, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_model_options_init(options: *mut mp_model_options_t, struct_size: usize) -> mp_status_t;
     #[must_use] pub fn mp_masters_to_model(master: mp_tensor_list_t, model: mp_tensor_list_t, found_inf: *const f32, options: *const mp_model_options_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_optimizer_get_lr_address(optimizer: mp_optimizer_t) -> *const f32;
     #[must_use] pub fn mp_optimizer_regularization(optimizer: mp_optimizer_t, loss: *mut f32, stream: mp_stream_t) -> mp_status_t;
@@ -799,16 +753,12 @@ extern "C" {
     #[must_use] pub fn mp_optimizer_restore_sync(optimizer: mp_optimizer_t, scaler: mp_scaler_t, checkpoint: *const c_void, bytes: usize, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_optimizer_get_step_sync(optimizer: mp_optimizer_t, t: *mut i64, tensor_steps: *mut i64, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_optimizer_set_step_sync(optimizer: mp_optimizer_t, t: i64, tensor_steps: *const i64, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_comm_init(comm: *mut mp_comm_t, struct_size: usize) -> mp_status_t;
     #[must_use] pub fn mp_comm_init_nccl(comm: *mut mp_comm_t, nccl_comm: *mut c_void) -> mp_status_t;
     #[must_use] pub fn mp_grads_all_reduce(grads: mp_tensor_list_t, comm: *const mp_comm_t, pre: f32, post: f32, stream: mp_stream_t) -> mp_status_t;
-    #[must_use] pub fn mp_step_options_init(options: *mut mp_step_options_t, struct_size: usize) -> mp_status_t;
     #[must_use] pub fn mp_scale_step(optimizer: mp_optimizer_t, scaler: mp_scaler_t, options: *const mp_step_options_t, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_grads_accumulate(scaler: mp_scaler_t, grads: mp_tensor_list_t, sums: mp_tensor_list_t, weight: f32, flags: u32, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_grads_to_fp32(scaler: mp_scaler_t, grads: mp_tensor_list_t, out: mp_tensor_list_t, stream: mp_stream_t) -> mp_status_t;
     #[must_use] pub fn mp_scaler_query_step(scaler: mp_scaler_t, step: i64, outcome: *mut mp_step_outcome_t) -> mp_status_t;
-    #[must_use] pub fn mp_autocast_config_init(config: *mut mp_autocast_config_t, struct_size: usize, dtype_low: mp_dtype_t) -> mp_status_t;
-    #[must_use] pub fn mp_autocast_scaler_init(config: *mut mp_scaler_config_t, struct_size: usize, dtype_low: mp_dtype_t) -> mp_status_t;
     #[must_use] pub fn mp_autocast_create(policy: *mut mp_autocast_t, config: *const mp_autocast_config_t) -> mp_status_t;
     pub fn mp_autocast_destroy(policy: mp_autocast_t);
     #[must_use] pub fn mp_autocast_set_class(policy: mp_autocast_t, op_types: *const *const c_char, count: u32, op_class: mp_op_class_t) -> mp_status_t;
@@ -843,7 +793,6 @@ extern "C" {
     #[must_use] pub fn mp_graph_get_memory(graph: mp_graph_t, memory: *mut mp_graph_memory_t) -> mp_status_t;
     #[must_use] pub fn mp_graph_explain(graph: mp_graph_t, format: mp_autocast_format_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
     #[must_use] pub fn mp_graph_describe(graph: mp_graph_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
-    #[must_use] pub fn mp_scaler_config_init_preset(config: *mut mp_scaler_config_t, struct_size: usize, preset: mp_scaler_preset_t) -> mp_status_t;
     #[must_use] pub fn mp_scaler_config_from_name(name: *const c_char, config: *mut mp_scaler_config_t, struct_size: usize) -> mp_status_t;
     #[must_use] pub fn mp_scaler_from_torch(saved: *const mp_torch_scaler_t, config: *mut mp_scaler_config_t, state: *mut mp_scaler_state_t) -> mp_status_t;
     #[must_use] pub fn mp_scaler_to_torch(config: *const mp_scaler_config_t, state: *const mp_scaler_state_t, saved: *mut mp_torch_scaler_t) -> mp_status_t;
