@@ -3,7 +3,7 @@
 use crate::autocast::Autocast;
 use crate::context::Context;
 use crate::enums::Dtype;
-use crate::error::{c_string, check, Result};
+use crate::error::{c_string, Result};
 use crate::graph::{count, TensorId};
 use crate::network::{Network, NetworkTensor};
 use crate::owner::{Handle, Owner};
@@ -60,10 +60,10 @@ impl<'a> NetworkBuilder<'a> {
     /// `DtypeNone` is i32 (labels, indices, lengths), except for offsets of Dropout and Attention,
     /// which are one i64 without dimensions.  The first dimension is the batch.
     pub fn input(&mut self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<TensorId> {
-        let tensor = self.add(name, shape, |graph, name, rank, extent, tensor| {
-            // SAFETY: as in add.
-            unsafe { sys::mp_graph_add_input(graph, name, dtype as u32, rank, extent, tensor) }
-        })?;
+        let (name, (rank, extent), mut id) = (c_string("name", name)?, extents(shape), NO_TENSOR);
+        let (name, extent) = (name.as_ptr(), extent.as_ptr());
+        run!(self.handle, mp_graph_add_input(name, dtype as u32, rank, extent, &mut id))?;
+        let tensor = TensorId(id);
         self.inputs.push(Input { tensor, bound: None });
         if dtype == Dtype::DtypeNone && shape.is_empty() {
             self.counters.push(tensor); // whatever operation reads it
@@ -73,39 +73,19 @@ impl<'a> NetworkBuilder<'a> {
 
     /// Adds a trainable parameter, in memory of the network.
     pub fn parameter(&mut self, name: &str, shape: &[usize]) -> Result<TensorId> {
-        let tensor = self.add(name, shape, |graph, name, rank, extent, tensor| {
-            // SAFETY: as in add.
-            unsafe { sys::mp_graph_add_parameter(graph, name, rank, extent, tensor) }
-        })?;
-        self.parameters.push(tensor);
-        Ok(tensor)
+        let (name, (rank, extent), mut id) = (c_string("name", name)?, extents(shape), NO_TENSOR);
+        let (name, extent) = (name.as_ptr(), extent.as_ptr());
+        run!(self.handle, mp_graph_add_parameter(name, rank, extent, &mut id))?;
+        self.parameters.push(TensorId(id));
+        Ok(TensorId(id))
     }
 
     /// Adds a tensor that persists between steps and is not trained, in memory of the network.
     pub fn state(&mut self, name: &str, shape: &[usize]) -> Result<TensorId> {
-        self.add(name, shape, |graph, name, rank, extent, tensor| {
-            // SAFETY: as in add.
-            unsafe { sys::mp_graph_add_state(graph, name, rank, extent, tensor) }
-        })
-    }
-
-    /// Calls `function` with a live graph, a string, `rank` extents, and the address of the result.
-    fn add(
-        &mut self, name: &str, shape: &[usize],
-        function: impl FnOnce(
-            sys::mp_graph_t,
-            *const std::os::raw::c_char,
-            i32,
-            *const i64,
-            *mut i32,
-        ) -> sys::mp_status_t,
-    ) -> Result<TensorId> {
-        let name = c_string("name", name)?;
-        let extent: Vec<_> = shape.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
-        let rank = i32::try_from(extent.len()).unwrap_or(i32::MAX); // rejected by the library
-        let mut tensor = NO_TENSOR;
-        check(function(self.handle.as_raw(), name.as_ptr(), rank, extent.as_ptr(), &mut tensor))?;
-        Ok(TensorId(tensor))
+        let (name, (rank, extent), mut id) = (c_string("name", name)?, extents(shape), NO_TENSOR);
+        let (name, extent) = (name.as_ptr(), extent.as_ptr());
+        run!(self.handle, mp_graph_add_state(name, rank, extent, &mut id))?;
+        Ok(TensorId(id))
     }
 
     /// Begins an operation on these tensors: set options, then call
@@ -175,6 +155,12 @@ impl<'a> NetworkBuilder<'a> {
         run!(self.handle, mp_graph_compile())?;
         Network::new(self)
     }
+}
+
+/// Returns the rank and the extents; the library rejects those that do not fit.
+fn extents(shape: &[usize]) -> (i32, Vec<i64>) {
+    let extents: Vec<_> = shape.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
+    (i32::try_from(extents.len()).unwrap_or(i32::MAX), extents)
 }
 
 /// Value of an attribute of an operation, e.g. `2.into()`, `0.5.into()` or `[0, -1].into()`.
