@@ -26,26 +26,28 @@ pub(crate) fn extent(call: &str, name: &str, value: usize) -> Result<i32> {
         .map_err(|_| Error::invalid(format!("{call}: {name} = {value} exceeds 2^31 - 1")))
 }
 
+/// Name of the call in messages.
+const CALL: &str = "conv2d";
+
 impl Context {
     /// Returns a convolution of N H W C images with K R S C/groups filters, which determine the
     /// number of groups.  Stride 1, no padding.
     pub fn conv2d(&self, x: [usize; 4], filter: [usize; 4]) -> Result<Conv2d> {
-        let call = "conv2d";
         let depth = filter[3];
         if depth == 0 || x[3] % depth != 0 {
             return Err(Error::invalid(format!(
-                "{call}: filter[3] = {depth} must divide x[3] = {}",
+                "{CALL}: filter[3] = {depth} must divide x[3] = {}",
                 x[3]
             )));
         }
         let mut desc = sys::mp_conv2d_desc_default(
-            extent(call, "n", x[0])?,
-            extent(call, "h", x[1])?,
-            extent(call, "w", x[2])?,
-            extent(call, "c", x[3])?,
-            extent(call, "k", filter[0])?,
-            extent(call, "r", filter[1])?,
-            extent(call, "s", filter[2])?,
+            extent(CALL, "n", x[0])?,
+            extent(CALL, "h", x[1])?,
+            extent(CALL, "w", x[2])?,
+            extent(CALL, "c", x[3])?,
+            extent(CALL, "k", filter[0])?,
+            extent(CALL, "r", filter[1])?,
+            extent(CALL, "s", filter[2])?,
             sys::MP_DTYPE_NONE,
         );
         desc.groups = (x[3] / depth) as i32;
@@ -53,18 +55,16 @@ impl Context {
     }
 }
 
-/// Function and tensors of one of the three passes.
-type Function = unsafe extern "C" fn(
-    sys::mp_context_t,
-    *const sys::mp_conv2d_desc_t,
-    *const c_void,
-    *const c_void,
-    *mut c_void,
-    *const sys::mp_epilogue_t,
-    *mut c_void,
-    usize,
-    sys::mp_stream_t,
-) -> sys::mp_status_t;
+/// Runs a pass on arrays with their numbers of elements; it writes the last one.
+macro_rules! pass {
+    ($conv:ident, $function:ident($($array:ident: $needed:expr),+), $columns:expr, $options:ident) => {{
+        let arrays = [$((stringify!($array), operand($array), $needed)),+];
+        let (desc, [$($array),+], epilogue) = $conv.checked(arrays, $columns, $options)?;
+        let (space, bytes) = $conv.context.checks(CALL).workspace($options.workspace)?;
+        let stream = $options.stream.0;
+        run!($conv.context, $function(&desc, $($array),+, &epilogue, space, bytes, stream))
+    }};
+}
 
 impl Conv2d {
     window_setters! { "Sets the number of zero rows and columns around the images." }
@@ -137,8 +137,7 @@ impl Conv2d {
         y: &impl Data<Element = O>, options: &OutputOptions<'_>,
     ) -> Result<()> {
         let [of_x, of_filter, of_y] = self.elements()?;
-        let (x, filter) = (("x", operand(x), of_x), ("filter", operand(filter), of_filter));
-        self.run(sys::mp_conv2d_fprop, x, filter, ("y", operand(y), of_y), self.desc.k, options)
+        pass!(self, mp_conv2d_fprop(x: of_x, filter: of_filter, y: of_y), self.desc.k, options)
     }
 
     /// Computes dx = epilogue(alpha conv_transpose(dy, filter) + beta dx), with C columns.
@@ -147,8 +146,7 @@ impl Conv2d {
         dx: &impl Data<Element = O>, options: &OutputOptions<'_>,
     ) -> Result<()> {
         let [of_x, of_filter, of_y] = self.elements()?;
-        let (dy, filter) = (("dy", operand(dy), of_y), ("filter", operand(filter), of_filter));
-        self.run(sys::mp_conv2d_dgrad, dy, filter, ("dx", operand(dx), of_x), self.desc.c, options)
+        pass!(self, mp_conv2d_dgrad(dy: of_y, filter: of_filter, dx: of_x), self.desc.c, options)
     }
 
     /// Computes dfilter = alpha conv(x, dy) + beta dfilter, summed over images and pixels.
@@ -157,10 +155,8 @@ impl Conv2d {
         dfilter: &impl Data<Element = O>, options: &OutputOptions<'_>,
     ) -> Result<()> {
         let [of_x, of_filter, of_y] = self.elements()?;
-        let (x, dy) = (("x", operand(x), of_x), ("dy", operand(dy), of_y));
-        let (dfilter, depth) =
-            (("dfilter", operand(dfilter), of_filter), self.desc.c / self.desc.groups);
-        self.run(sys::mp_conv2d_wgrad, x, dy, dfilter, depth, options)
+        let depth = self.desc.c / self.desc.groups;
+        pass!(self, mp_conv2d_wgrad(x: of_x, dy: of_y, dfilter: of_filter), depth, options)
     }
 
     fn complete(&self, read: Dtype, written: Dtype) -> sys::mp_conv2d_desc_t {
@@ -183,25 +179,19 @@ impl Conv2d {
         ])
     }
 
-    fn run(
-        &self, function: Function, first: (&str, Operand<'_>, i128),
-        second: (&str, Operand<'_>, i128), out: (&str, Operand<'_>, i128), columns: i32,
-        options: &OutputOptions<'_>,
-    ) -> Result<()> {
-        let checks = self.context.checks("conv2d");
-        for (name, operand, needed) in [first, second, out] {
+    /// Checks the arrays of a pass.
+    fn checked(
+        &self, arrays: [(&str, Operand<'_>, i128); 3], columns: i32, options: &OutputOptions<'_>,
+    ) -> Result<(sys::mp_conv2d_desc_t, [*mut c_void; 3], sys::mp_epilogue_t)> {
+        let checks = self.context.checks(CALL);
+        for (name, operand, needed) in arrays {
             operand.check(checks, name, needed)?;
         }
-        let mut desc = self.complete(first.1.dtype, out.1.dtype);
+        let [(_, read, _), _, (_, written, elements)] = arrays;
+        let mut desc = self.complete(read.dtype, written.dtype);
         desc.alpha = options.alpha;
         desc.beta = options.beta;
-        let epilogue = options.epilogue.raw(checks, columns.into(), out.2, out.1.dtype)?;
-        let (workspace, bytes) = checks.workspace(options.workspace)?;
-        let (first, second, out) = (first.1.pointer, second.1.pointer, out.1.pointer);
-        // SAFETY: every pointer belongs to this context and has the elements that the call reads or
-        // writes, as checked above; freeing memory waits for the kernel.
-        self.context.call(|c| unsafe {
-            function(c, &desc, first, second, out, &epilogue, workspace, bytes, options.stream.0)
-        })
+        let epilogue = options.epilogue.raw(checks, columns.into(), elements, written.dtype)?;
+        Ok((desc, arrays.map(|(_, operand, _)| operand.pointer), epilogue))
     }
 }

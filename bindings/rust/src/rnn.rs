@@ -6,7 +6,6 @@ use crate::enums::RnnCell;
 use crate::error::{check, Error, Result};
 use crate::kernels::{self, KernelInfo, Plan};
 use crate::sys;
-use std::ffi::c_void;
 use std::marker::PhantomData;
 
 /// Description of recurrent layers, from which [`build`](RnnBuilder::build) creates an [`Rnn`].
@@ -194,14 +193,13 @@ pub struct Rnn<T: Float, G: Float> {
     types: PhantomData<(T, G)>,
 }
 
-type Function = unsafe extern "C" fn(
-    sys::mp_context_t,
-    *const sys::mp_rnn_desc_t,
-    *const sys::mp_rnn_tensors_t,
-    *mut c_void,
-    usize,
-    sys::mp_stream_t,
-) -> sys::mp_status_t;
+/// Runs a pass with the arguments that have been checked.
+macro_rules! pass {
+    ($call:ident, $function:ident, $stream:ident) => {{
+        let (space, bytes) = $call.rnn.workspace.as_workspace();
+        run!($call.rnn.context, $function(&$call.desc, &$call.tensors, space, bytes, $stream.0))
+    }};
+}
 
 // SAFETY: numbers, and a pointer to a string that moves with the object.
 unsafe impl<T: Float, G: Float> Send for Rnn<T, G> {}
@@ -237,7 +235,7 @@ impl<T: Float, G: Float> Rnn<T, G> {
         let mut call = Call::new(self, inputs)?;
         call.outputs(outputs)?;
         call.reserve(reserve)?;
-        call.run(sys::mp_rnn_forward_training, stream)
+        pass!(call, mp_rnn_forward_training, stream)
     }
 
     /// Runs the forward pass without dropout and without a reserve; `hn` can be `h0`, and `cn` can
@@ -247,7 +245,7 @@ impl<T: Float, G: Float> Rnn<T, G> {
     ) -> Result<()> {
         let mut call = Call::new(self, inputs)?;
         call.outputs(outputs)?;
-        call.run(sys::mp_rnn_forward_inference, stream)
+        pass!(call, mp_rnn_forward_inference, stream)
     }
 
     /// Computes the gradients of the inputs from those of the outputs.  `inputs` and `reserve` are
@@ -266,7 +264,7 @@ impl<T: Float, G: Float> Rnn<T, G> {
         call.tensors.dh0 = self.state("dh0", dinputs.h0)?.cast();
         call.tensors.dc0 = self.state("dc0", dinputs.c0)?;
         call.tensors.stats.found_inf = self.optional("found_inf", found_inf, 1)?;
-        call.run(sys::mp_rnn_backward_data, stream)
+        pass!(call, mp_rnn_backward_data, stream)
     }
 
     /// Computes the gradients of the weights, after [`backward_data`](Rnn::backward_data).
@@ -297,7 +295,7 @@ impl<T: Float, G: Float> Rnn<T, G> {
         if options.accumulate {
             call.desc.flags |= sys::MP_RNN_FLAG_ACCUMULATE;
         }
-        call.run(sys::mp_rnn_backward_weights, stream)
+        pass!(call, mp_rnn_backward_weights, stream)
     }
 
     fn required<E: Plain>(&self, name: &str, view: View<'_, E>, needed: i128) -> Result<*mut E> {
@@ -406,15 +404,5 @@ impl<'a, T: Float, G: Float> Call<'a, T, G> {
         self.tensors.reserve = self.rnn.required("reserve", reserve.view(), 0)?.cast();
         self.tensors.reserve_bytes = reserve.len();
         Ok(())
-    }
-
-    fn run(self, function: Function, stream: Stream) -> Result<()> {
-        let (desc, (space, bytes)) = (&self.desc, self.rnn.workspace.as_workspace());
-        // SAFETY: every pointer belongs to this context and has the elements that the call reads or
-        // writes, as checked above, or is an array on the host that lives during the call; freeing
-        // memory waits for the kernels.
-        self.rnn
-            .context
-            .call(|c| unsafe { function(c, desc, &self.tensors, space, bytes, stream.0) })
     }
 }
