@@ -139,6 +139,7 @@ $(BUILD)/tests/conformance: $(CONFORM_OBJS)
 # graphs also requires the CUDA runtime.
 $(BUILD)/examples/cuda_graph: private C99 += $(CAPI_INCLUDES)
 $(BUILD)/examples/cuda_graph: private EXAMPLE_LIBS := $(LINK_CUDART) -lpthread -ldl
+$(BUILD)/examples/encoder $(BUILD)/examples/gpt: examples/c/program.h
 $(BUILD)/examples/encoder: examples/c/wordpiece.h
 $(BUILD)/examples/%: examples/c/%.c examples/c/safetensors.h $(HEADERS) $(LIB)
 	$(call step,CC  ,$@,$(C99) $< $(LINK_LIB) $(EXAMPLE_LIBS) -lm)

@@ -9,97 +9,39 @@
  */
 #include <math.h>
 
-#include "mpcore.h"
+#include "program.h"
 #include "safetensors.h"
 #include "wordpiece.h"
 
-#define CHECK(call) \
-  if ((call) != MP_SUCCESS) exit((fprintf(stderr, "encoder: %s\n", mp_last_error()), 1))
-
 /* ---------------------------------------------------------------- options and files */
 
-static struct {
-  const char *model, *weights, *dtype, *device, *length, *embeddings, *fine_tune, *steps, *batch;
-  const char *rate, *held_out, *save;
-} options;
-static const struct {
-  const char *name, *argument, *text, *preset, **value;
-} known_options[] = {
-    {"--model", "FOLDER", "config.json, vocab.txt and model.safetensors", NULL, &options.model},
-    {"--weights", "FILE", "weights in place of model.safetensors", NULL, &options.weights},
-    {"--dtype", "TYPE", "fp32, fp16 or bf16", "fp16", &options.dtype},
-    {"--device", "DEVICE", "host, auto or the number of a GPU", "auto", &options.device},
-    {"--length", "N", "tokens after which a sentence is cut off", "128", &options.length},
-    {"--embeddings", "FILE", "write the embeddings of the sentences", NULL, &options.embeddings},
-    {"--fine-tune", "FILE", "lines of sentence, tab, sentence", NULL, &options.fine_tune},
-    {"--steps", "N", "training steps", "40", &options.steps},
-    {"--batch", "N", "pairs per step", "16", &options.batch},
-    {"--rate", "X", "learning rate after 5 steps of warm-up", "2e-5", &options.rate},
-    {"--held-out", "N", "pairs that are tested and not trained on", "128", &options.held_out},
-    {"--save", "FILE", "write the trained weights", NULL, &options.save}};
-enum { NUM_OPTIONS = sizeof known_options / sizeof *known_options };
-
-static void fail(const char *what, const char *argument) {
-  exit((fprintf(stderr, "encoder: %s %s\n", what, argument), 2));
-}
-
-static void help(FILE *out, int code) {
-  fputs("encoder --model FOLDER [options] SENTENCE...        prints cosine similarities\n", out);
-  fputs("encoder --model FOLDER [options] --fine-tune FILE   trains on sentence pairs\n\n", out);
-  for (int i = 0; i < NUM_OPTIONS; i++) {
-    fprintf(out, "  %-13s %-7s %s", known_options[i].name, known_options[i].argument,
-            known_options[i].text);
-    fprintf(out, known_options[i].preset ? " (default %s)\n" : "\n", known_options[i].preset);
-  }
-  exit(code);
-}
-
-/* Returns the index of the first sentence. */
-static int read_options(int argc, char **argv) {
-  int i = 1;
-  for (int k = 0; k < NUM_OPTIONS; k++) *known_options[k].value = known_options[k].preset;
-  for (; i < argc && !strncmp(argv[i], "--", 2); i += 2) {
-    int k = 0;
-    if (!strcmp(argv[i], "--help")) help(stdout, 0);
-    while (k < NUM_OPTIONS && strcmp(argv[i], known_options[k].name)) k++;
-    if (k == NUM_OPTIONS) fail("unknown argument", argv[i]);
-    if (i + 1 == argc) fail("missing value after", argv[i]);
-    *known_options[k].value = argv[i + 1];
-  }
-  if (!options.model || !options.fine_tune == (i == argc)) help(stderr, 2);
-  return i;
-}
-
-static int integer(const char *name, const char *text, int least) {
-  char *end;
-  const long value = strtol(text, &end, 10);
-  if (*end || value < least || value > 1000000) fail("invalid value of", name);
-  return (int)value;
-}
-
-static void *allocate(size_t count, size_t size) {
-  void *memory = calloc(count + 1, size);
-  if (!memory) fail("out of memory for", "the host");
-  return memory;
-}
-
-/* Returns the content of a file with a 0 after it. */
-static char *read_text(const char *path) {
-  FILE *file = fopen(path, "rb");
-  if (!file || fseek(file, 0, SEEK_END)) fail("cannot read", path);
-  const size_t size = (size_t)ftell(file);
-  char *text = allocate(size, 1);
-  rewind(file);
-  if (fread(text, 1, size, file) != size) fail("cannot read", path);
-  fclose(file);
-  return text;
-}
+static program_option options[] = {
+    {"--model", "", "folder of config.json, vocab.txt and model.safetensors"},
+    {"--weights", "", "weights in place of model.safetensors"},
+    {"--dtype", "fp16", "fp32, fp16 or bf16"},
+    {"--device", "auto", "host, auto or the number of a GPU"},
+    {"--length", "128", "tokens after which a sentence is cut off"},
+    {"--embeddings", "", "file for the embeddings of the sentences"},
+    {"--fine-tune", "", "file of lines: sentence, tab, sentence"},
+    {"--steps", "40", "training steps"},
+    {"--batch", "16", "pairs per step"},
+    {"--rate", "2e-5", "learning rate after 5 steps of warm-up"},
+    {"--held-out", "128", "pairs that are tested and not trained on"},
+    {"--save", "", "file for the trained weights"}};
+static const char usage[] =
+    "encoder --model FOLDER [OPTIONS] SENTENCE...        prints cosine similarities\n"
+    "encoder --model FOLDER [OPTIONS] --fine-tune FILE   trains on sentence pairs";
 
 /* Returns the path of a file of the model. */
 static const char *in_model(const char *name) {
   static char path[4096];
-  snprintf(path, sizeof path, "%s/%s", options.model, name);
+  snprintf(path, sizeof path, "%s/%s", option("--model"), name);
   return path;
+}
+
+static char *read_text(const char *path) {
+  size_t bytes;
+  return read_file(path, &bytes);
 }
 
 /* Returns pairs of sentences in random order, and the number of sentences. */
@@ -108,10 +50,10 @@ static char **read_pairs(const char *path, int *count) {
   size_t lines = 1, pairs = 0;
   uint32_t random = 1;
   for (const char *c = text; *c; c++) lines += *c == '\n';
-  char **sentences = allocate(2 * lines, sizeof *sentences);
+  char **sentences = allocate(2 * lines * sizeof *sentences);
   for (char *line = strtok(text, "\r\n"); line; line = strtok(NULL, "\r\n"), pairs++) {
     char *tab = strchr(line, '\t');
-    if (!tab) fail("no tab in the line", line);
+    check(line, tab ? NULL : "no tab in this line");
     *tab = 0;
     random = random * 1664525u + 1013904223u; /* linear congruential generator */
     char **place = sentences + 2 * ((uint64_t)random * (pairs + 1) >> 32);
@@ -131,7 +73,6 @@ static void *buffers[NUM_BUFFERS];
 static wp_rows all; /* the tokens of all sentences */
 
 static struct network {
-  mp_context_t context;
   mp_graph_t graph;
   mp_autocast_t policy;
   st_file file;
@@ -147,7 +88,8 @@ static struct network {
 /* Returns a number of config.json. */
 static double setting(const char *config, const char *name) {
   const char *at = strstr(config, name);
-  if (!at || !(at = strchr(at, ':'))) fail("config.json has no", name);
+  if (at) at = strchr(at, ':');
+  check(name, at ? NULL : "must be in config.json");
   return strtod(at + 1, NULL);
 }
 
@@ -161,7 +103,7 @@ static const char *full_name(const char *name, const char *suffix) {
 static int32_t parameter(const char *name, const char *suffix) {
   const char *full = full_name(name, suffix);
   const st_tensor *t = st_find(&net.file, full);
-  if (!t || strcmp(t->dtype, "F32")) fail("the weights have no fp32 tensor", full);
+  check(full, t && !strcmp(t->dtype, "F32") ? NULL : "must be in the weights, as F32");
   int32_t *index = &net.parameters[t - net.file.tensors];
   CHECK(mp_graph_add_parameter(net.graph, full, t->rank, t->shape, index));
   return *index;
@@ -252,20 +194,20 @@ static void create_buffers(size_t pairs) {
   const size_t counts[NUM_BUFFERS] = {batch, tokens, 2 * pairs * width, pairs * pairs, pairs,
                                       1,     pairs,  workspace};
   for (int i = 0; i < NUM_BUFFERS; i++) {
-    CHECK(mp_malloc(net.context, &buffers[i], 4 * counts[i]));
+    CHECK(mp_malloc(context, &buffers[i], 4 * counts[i]));
     net.buffer_bytes += 4 * counts[i];
   }
-  net.staging = allocate(tokens, 4);
+  net.staging = allocate(4 * tokens);
   for (int i = 0; i < (int)pairs; i++) net.staging[i] = i;
-  CHECK(mp_memcpy(net.context, buffers[LABELS], net.staging, 4 * pairs, NULL));
+  CHECK(mp_memcpy(context, buffers[LABELS], net.staging, 4 * pairs, NULL));
 }
 
 /* Creates the network for all sentences, with the weights of the file. */
 static void create_network(int batch, int is_trained) {
-  const char *path = options.weights ? options.weights : in_model("model.safetensors");
-  const char *dtype = options.dtype, *error = st_read(path, &net.file);
-  if (error) fail(error, path);
-  net.parameters = allocate((size_t)net.file.count, sizeof *net.parameters);
+  const char *path = option("--weights"), *dtype = option("--dtype");
+  if (!*path) path = in_model("model.safetensors");
+  check(path, st_read(path, &net.file));
+  net.parameters = allocate((size_t)net.file.count * sizeof *net.parameters);
   memset(net.parameters, -1, (size_t)net.file.count * sizeof *net.parameters);
   char *config = read_text(in_model("config.json"));
   net.batch = batch;
@@ -273,14 +215,15 @@ static void create_network(int batch, int is_trained) {
   net.heads = (int32_t)setting(config, "\"num_attention_heads\"");
   net.layers = (int32_t)setting(config, "\"num_hidden_layers\"");
   net.epsilon = setting(config, "\"layer_norm_eps\"");
-  if (!strstr(config, "_act\": \"gelu\"")) fail("must be gelu", "hidden_act of config.json");
+  check("hidden_act", strstr(config, "_act\": \"gelu\"") ? NULL : "must be gelu in config.json");
   free(config);
 
-  CHECK(mp_graph_create(&net.graph, net.context));
+  CHECK(mp_graph_create(&net.graph, context));
   describe();
   if (is_trained) CHECK(mp_graph_seed_gradient(net.graph, net.embeddings, &net.gradient));
   if (strcmp(dtype, "fp32")) { /* mixed precision */
-    if (strcmp(dtype, "fp16") && strcmp(dtype, "bf16")) fail("unknown type", dtype);
+    const int is_known = !strcmp(dtype, "fp16") || !strcmp(dtype, "bf16");
+    check("--dtype", is_known ? NULL : "must be fp32, fp16 or bf16");
     mp_autocast_config_t policy = mp_autocast_config_default(dtype[0] == 'b' ? MP_BF16 : MP_FP16);
     /* Also on a CPU, although not faster; embeddings remain fp32. */
     policy.flags = MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE | MP_AUTOCAST_FLAG_KEEP_IO;
@@ -292,7 +235,7 @@ static void create_network(int batch, int is_trained) {
   for (int i = 0; i < net.file.count; i++)
     if (net.parameters[i] >= 0)
       CHECK(mp_graph_write(net.graph, net.parameters[i], net.file.tensors[i].data, NULL));
-  float *gamma = allocate((size_t)net.width, sizeof *gamma);
+  float *gamma = allocate((size_t)net.width * sizeof *gamma);
   for (int i = 0; i < net.width; i++) gamma[i] = (float)(1 / sqrt(net.width));
   CHECK(mp_graph_write(net.graph, net.gamma, gamma, NULL));
   free(gamma);
@@ -302,36 +245,24 @@ static void create_network(int batch, int is_trained) {
   if (is_trained) CHECK(mp_graph_bind(net.graph, net.gradient, buffers[GRADIENT]));
 }
 
-static void *data_of(int32_t index) {
-  mp_graph_tensor_t info;
-  MP_INIT_STRUCT(&info);
-  CHECK(mp_graph_get_tensor(net.graph, index, &info));
-  return info.data;
-}
-
-static void download(void *dst, const void *src, size_t bytes) {
-  CHECK(mp_memcpy(net.context, dst, src, bytes, NULL));
-  CHECK(mp_stream_sync(net.context, NULL));
-}
-
 /* Computes the embeddings of a batch: `count` sentences from `first` on. */
 static void forward(int64_t first, int64_t count, mp_graph_mode_t mode) {
   const size_t row = (size_t)all.longest * sizeof *all.tokens;
   for (int64_t i = 0; i < count; i++)
     memcpy(net.staging + i * all.longest, all.tokens + (first + i) * all.most, row);
-  CHECK(mp_memcpy(net.context, buffers[TOKENS], net.staging, (size_t)count * row, NULL));
-  CHECK(mp_memcpy(net.context, buffers[LENGTHS], all.lengths + first, (size_t)count * 4, NULL));
+  CHECK(mp_memcpy(context, buffers[TOKENS], net.staging, (size_t)count * row, NULL));
+  CHECK(mp_memcpy(context, buffers[LENGTHS], all.lengths + first, (size_t)count * 4, NULL));
   CHECK(mp_graph_set_batch(net.graph, count));
   CHECK(mp_graph_forward(net.graph, mode, NULL));
 }
 
 /* Returns the embeddings of the first `count` sentences, on the host. */
 static float *embed(int count) {
-  float *result = allocate((size_t)count * (size_t)net.width, sizeof *result);
+  float *result = allocate((size_t)count * (size_t)net.width * sizeof *result);
   for (int i = 0; i < count; i += net.batch) {
     const int part = count - i < net.batch ? count - i : net.batch;
     forward(i, part, MP_GRAPH_MODE_INFERENCE);
-    download(result + (int64_t)i * net.width, data_of(net.embeddings),
+    download(result + (int64_t)i * net.width, data_of(net.graph, net.embeddings),
              (size_t)part * (size_t)net.width * sizeof *result);
   }
   return result;
@@ -352,15 +283,15 @@ static void compare(char **sentences) {
   }
   const size_t bytes = (size_t)all.count * (size_t)net.width * sizeof *embeddings;
   const st_tensor tensor = {"embeddings", "F32", 2, {all.count, net.width}, embeddings, bytes};
-  const char *path = options.embeddings, *error = path ? st_write(path, &tensor, 1, NULL) : NULL;
-  if (error) fail(error, path);
+  const char *path = option("--embeddings");
+  if (*path) check(path, st_write(path, &tensor, 1, NULL));
   free(embeddings);
 }
 
 /* ---------------------------------------------------------------- training */
 
 static void multiply(const mp_gemm_desc_t *desc, const float *a, const float *b, float *d) {
-  CHECK(mp_gemm(net.context, desc, a, b, NULL, d, NULL, buffers[WORKSPACE], 1 << 20, NULL));
+  CHECK(mp_gemm(context, desc, a, b, NULL, d, NULL, buffers[WORKSPACE], 1 << 20, NULL));
 }
 
 /* Computes the loss and its gradient, with which mp_graph_backward begins.
@@ -369,7 +300,7 @@ static void multiply(const mp_gemm_desc_t *desc, const float *a, const float *b,
  * second ones, by softmax cross-entropy of the scores, 20 x cosine. */
 static void compute_loss(int64_t pairs) {
   const int64_t width = net.width;
-  const float *first = data_of(net.embeddings), *second = first + width;
+  const float *first = data_of(net.graph, net.embeddings), *second = first + width;
   float *gradient = buffers[GRADIENT];
   mp_gemm_desc_t product = mp_gemm_desc_default(pairs, pairs, width, MP_FP32, MP_FP32);
   product.alpha = 20;
@@ -384,7 +315,7 @@ static void compute_loss(int64_t pairs) {
   tensors.labels = buffers[LABELS];
   tensors.row_loss = buffers[ROW_LOSS];
   tensors.loss = buffers[LOSS];
-  CHECK(mp_softmax_xent(net.context, &xent, &tensors, NULL));
+  CHECK(mp_softmax_xent(context, &xent, &tensors, NULL));
 
   product = mp_gemm_desc_default(pairs, width, pairs, MP_FP32, MP_FP32);
   product.alpha = 20;
@@ -413,15 +344,15 @@ static void fine_tune(int steps, int held_out) {
   mp_param_group_t group;
   mp_optimizer_desc_t adamw; /* weight decay 0.01 */
   CHECK(mp_optimizer_desc_from_name("adamw", &adamw, sizeof adamw, &group, sizeof group,
-                                    strtof(options.rate, NULL)));
+                                    strtof(option("--rate"), NULL)));
   group.warmup_steps = 5;
   CHECK(mp_graph_get_lists(net.graph, &adamw.grads, &adamw.master, &adamw.model));
   mp_optimizer_t optimizer;
-  CHECK(mp_optimizer_create(&optimizer, net.context, &adamw));
+  CHECK(mp_optimizer_create(&optimizer, context, &adamw));
   const mp_scaler_config_t config =
-      mp_autocast_scaler_default(strcmp(options.dtype, "fp16") ? MP_FP32 : MP_FP16);
+      mp_autocast_scaler_default(strcmp(option("--dtype"), "fp16") ? MP_FP32 : MP_FP16);
   mp_scaler_t scaler;
-  CHECK(mp_scaler_create(&scaler, net.context, &config));
+  CHECK(mp_scaler_create(&scaler, context, &config));
 
   const int pairs = net.batch / 2, trained = all.count / 2 - held_out;
   const double before = top1(held_out);
@@ -431,10 +362,8 @@ static void fine_tune(int steps, int held_out) {
     compute_loss(pairs);
     CHECK(mp_graph_backward(net.graph, scaler, NULL));
     CHECK(mp_scale_step(optimizer, scaler, NULL, NULL));
-    mp_scaler_state_t state;
-    MP_INIT_STRUCT(&state);
+    const mp_scaler_state_t state = state_of(scaler);
     float value;
-    CHECK(mp_scaler_get_state_sync(scaler, &state, NULL));
     download(&value, buffers[LOSS], sizeof value);
     printf("step %d  loss %.4f  scale %g  skipped %d\n", step + 1, (double)value,
            (double)state.scale, (int)state.skipped);
@@ -448,15 +377,15 @@ static void save_weights(const char *path) {
   const char *const metadata[] = {"format", "pt", NULL};
   for (int i = 0; i < net.file.count; i++) {
     const st_tensor *t = &net.file.tensors[i];
-    if (net.parameters[i] >= 0) download((void *)t->data, data_of(net.parameters[i]), t->bytes);
+    if (net.parameters[i] >= 0)
+      download((void *)t->data, data_of(net.graph, net.parameters[i]), t->bytes);
   }
-  const char *error = st_write(path, net.file.tensors, net.file.count, metadata);
-  if (error) fail(error, path);
+  check(path, st_write(path, net.file.tensors, net.file.count, metadata));
 }
 
 /* Prints the device memory, except small tables of the library. */
 static void print_memory(void) {
-  const double mb = 1e-6, moments = options.fine_tune ? 2 : 0; /* per weight */
+  const double mb = 1e-6, moments = *option("--fine-tune") ? 2 : 0; /* per weight */
   mp_graph_memory_t m;
   MP_INIT_STRUCT(&m);
   CHECK(mp_graph_get_memory(net.graph, &m));
@@ -470,31 +399,33 @@ static void print_memory(void) {
 }
 
 int main(int argc, char **argv) {
-  const int first = read_options(argc, argv), pairs = integer("--batch", options.batch, 1);
-  const int steps = integer("--steps", options.steps, 0);
-  const int held_out = integer("--held-out", options.held_out, 1);
+  program = (struct program){"encoder", options, LENGTH(options)};
+  const int first = read_options(argc, argv, 1, usage), pairs = integer("--batch", 1);
+  const int steps = integer("--steps", 0), held_out = integer("--held-out", 1);
+  const char *file = option("--fine-tune"), *device = option("--device");
   int count = argc - first;
-  char **sentences = options.fine_tune ? read_pairs(options.fine_tune, &count) : argv + first;
-  if (options.fine_tune && count < 2 * (held_out + pairs)) fail("too few", "pairs of sentences");
-  const char *error = wp_tokenize_all(read_text(in_model("vocab.txt")), sentences, count,
-                                      integer("--length", options.length, 2), &all);
-  if (error) fail("vocab.txt:", error);
+  check("--model", *option("--model") ? NULL : "missing");
+  check("SENTENCE", (count > 0) == !*file ? NULL : "must be an argument, or a file of --fine-tune");
+  char **sentences = *file ? read_pairs(file, &count) : argv + first;
+  if (*file) check(file, count >= 2 * (held_out + pairs) ? NULL : "too few pairs of sentences");
+  check("vocab.txt", wp_tokenize_all(read_text(in_model("vocab.txt")), sentences, count,
+                                     integer("--length", 2), &all));
   mp_context_config_t config = mp_context_config_default();
-  config.device = !strcmp(options.device, "host")   ? MP_DEVICE_HOST
-                  : !strcmp(options.device, "auto") ? MP_DEVICE_AUTO
-                                                    : integer("--device", options.device, 0);
-  CHECK(mp_context_create(&net.context, &config));
-  if (options.fine_tune) {
+  config.device = !strcmp(device, "host")   ? MP_DEVICE_HOST
+                  : !strcmp(device, "auto") ? MP_DEVICE_AUTO
+                                            : integer("--device", 0);
+  CHECK(mp_context_create(&context, &config));
+  if (*file) {
     create_network(2 * pairs, 1);
     fine_tune(steps, held_out);
-    if (options.save) save_weights(options.save);
+    if (*option("--save")) save_weights(option("--save"));
   } else {
     create_network(count < 32 ? count : 32, 0);
     compare(sentences);
   }
   print_memory();
   mp_graph_destroy(net.graph), mp_autocast_destroy(net.policy);
-  for (int i = 0; i < NUM_BUFFERS; i++) mp_free(net.context, buffers[i]);
-  mp_context_destroy(net.context);
+  for (int i = 0; i < NUM_BUFFERS; i++) mp_free(context, buffers[i]);
+  mp_context_destroy(context);
   return 0;
 }

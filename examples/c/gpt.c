@@ -11,28 +11,12 @@
 #include <math.h>
 #include <time.h>
 
-#include "mpcore.h"
+#include "program.h"
 #include "safetensors.h"
 
-#define CHECK(call) check("mpcore", (call) == MP_SUCCESS ? NULL : mp_last_error())
 #define MIB(bytes) ((double)(bytes) / 1048576)
-#define LENGTH(array) (sizeof(array) / sizeof *(array))
 
-/* Ends the program if there is an error. */
-static void check(const char *subject, const char *error) {
-  if (error) exit((fprintf(stderr, "gpt: %s: %s\n", subject, error), 1));
-}
-static void *allocate(size_t bytes) {
-  void *memory = calloc(bytes + 1, 1);
-  check("memory", memory ? NULL : "exhausted");
-  return memory;
-}
-
-/* ---------------------------------------------------------------- options */
-
-static struct {
-  const char *name, *value, *help;
-} options[] = {
+static program_option options[] = {
     {"--dtype", "fp16", "type of products and activations: fp32, fp16 or bf16"},
     {"--steps", "200", "steps: a tenth of warm-up, then cosine decay to a tenth of the rate"},
     {"--stop", "", "last step of this run, if it is not the last of the schedule"},
@@ -49,60 +33,27 @@ static struct {
     {"--prompt", "In the beginning", "text to continue"},
     {"--logits", "", "safetensors file for the logits of the first tokens of FILE"}};
 
-/* Returns the address of the value of an option, or NULL. */
-static const char **find_option(const char *name) {
-  for (size_t i = 0; i < LENGTH(options); i++)
-    if (!strcmp(options[i].name, name)) return &options[i].value;
-  return NULL;
-}
-#define option(name) (*find_option(name))
-
-static int64_t integer(const char *name) {
-  char *end;
-  const int64_t value = strtoll(option(name), &end, 10);
-  check(name, *option(name) && !*end && value >= 0 ? NULL : "must be an integer >= 0");
-  return value;
-}
-
 static float rate;
 static int64_t last_step, sampled;
 
 /* Returns the name of FILE. */
-static const char *read_options(int argc, char **argv) {
-  const char *file = NULL;
-  int needs_help = argc < 2;
-  for (int i = 1; i < argc; i++) {
-    const char **value = find_option(argv[i]);
-    if (value && i + 1 < argc)
-      *value = argv[++i];
-    else if (argv[i][0] != '-' && !file)
-      file = argv[i];
-    else if (!strcmp(argv[i], "--help"))
-      needs_help = 1;
-    else
-      check(argv[i], "unknown, or has no value; see gpt --help");
-  }
-  if (!needs_help) {
-    char *end;
-    rate = strtof(option("--rate"), &end);
-    check("--rate", rate > 0 && !*end ? NULL : "must be a number > 0");
-    check("--steps", integer("--steps") <= INT32_MAX ? NULL : "exceeds 2^31 - 1");
-    last_step = integer(*option("--stop") ? "--stop" : "--steps");
-    sampled = integer("--sample");
-    check("FILE", file ? NULL : "missing; see gpt --help");
-    return file;
-  }
-  puts("gpt [OPTIONS] FILE");
-  for (size_t i = 0; i < LENGTH(options); i++)
-    printf("  %-10s %-18s %s\n", options[i].name, options[i].value, options[i].help);
-  exit(0);
+static const char *read_arguments(int argc, char **argv) {
+  static const char usage[] = "gpt [OPTIONS] FILE";
+  const int at = read_options(argc, argv, 1, usage);
+  const int is_alone = read_options(argc, argv, at + 1, usage) == argc; /* after more options */
+  char *end;
+  rate = strtof(option("--rate"), &end);
+  check("--rate", rate > 0 && !*end ? NULL : "must be a number > 0");
+  last_step = integer(*option("--stop") ? "--stop" : "--steps", 0);
+  sampled = integer("--sample", 0);
+  check("FILE", at < argc && is_alone ? NULL : "must be one argument; see --help");
+  return argv[at];
 }
 
 /* ---------------------------------------------------------------- network */
 
 enum { CHARACTERS = 96, GPT2_TOKENS = 50257, GPT2_CONTEXT = 1024, MAX_PARAMETERS = 4 + 12 * 96 };
 
-static mp_context_t context;
 static mp_dtype_t low; /* type of products and activations */
 static int32_t *text;
 static int64_t text_length, layers, width, heads, length, classes, batch;
@@ -114,8 +65,8 @@ static void read_shape(void) {
   for (low = MP_FP16; low < MP_FP32 && strcmp(mp_dtype_name(low), type);)
     low = (mp_dtype_t)(low + 1);
   check("--dtype", strcmp(mp_dtype_name(low), type) ? "must be fp32, fp16 or bf16" : NULL);
-  layers = integer("--layers"), width = integer("--width"), heads = integer("--heads");
-  length = integer("--context"), classes = CHARACTERS, batch = integer("--batch");
+  layers = integer("--layers", 0), width = integer("--width", 0), heads = integer("--heads", 0);
+  length = integer("--context", 0), classes = CHARACTERS, batch = integer("--batch", 0);
   if (!*option("--gpt2")) return;
   size_t i = 0;
   for (; i < LENGTH(names) && strcmp(names[i], option("--gpt2"));) i++;
@@ -218,14 +169,6 @@ static struct model *make_model(int is_training) {
   return m;
 }
 
-/* Returns the address of the loss or the logits. */
-static const void *output_of(const struct model *m) {
-  mp_graph_tensor_t info;
-  MP_INIT_STRUCT(&info);
-  CHECK(mp_graph_get_tensor(m->graph, m->output, &info));
-  return info.data;
-}
-
 /* Linear congruential generator; returns its upper bits. */
 static uint32_t next_random(uint32_t *state, int bits) {
   *state = *state * 1664525u + 1013904223u;
@@ -258,18 +201,16 @@ static int32_t token_of(int character) {
 
 /* Reads characters, or tokens of 16 bits. */
 static void read_text(const char *path) {
-  FILE *file = fopen(path, "rb");
-  check(path, file && !fseek(file, 0, SEEK_END) ? NULL : "cannot read file");
-  const size_t elem = classes == CHARACTERS ? 1 : 2;
-  text_length = (int64_t)((size_t)ftell(file) / elem);
+  size_t size;
+  unsigned char *bytes = (unsigned char *)read_file(path, &size);
+  const int has_characters = classes == CHARACTERS;
+  text_length = (int64_t)(has_characters ? size : size / 2);
   text = allocate((size_t)text_length * sizeof *text);
-  rewind(file);
-  unsigned char bytes[2];
-  for (int64_t i = 0; i < text_length && fread(bytes, elem, 1, file) == 1; i++) {
-    text[i] = elem == 1 ? token_of(bytes[0]) : bytes[0] + 256 * bytes[1];
+  for (int64_t i = 0; i < text_length; i++) {
+    text[i] = has_characters ? token_of(bytes[i]) : bytes[2 * i] + 256 * bytes[2 * i + 1];
     check(path, text[i] < classes ? NULL : "contains a token >= 50257");
   }
-  fclose(file);
+  free(bytes);
   check(path, text_length > length ? NULL : "must be longer than a context");
 }
 
@@ -293,7 +234,7 @@ static mp_scaler_t scaler;
 static const char *const kCheckpoint = "mpcore.checkpoint"; /* name of its tensor in files */
 
 static void make_optimizer(void) {
-  const int32_t steps = (int32_t)integer("--steps");
+  const int32_t steps = integer("--steps", 0);
   mp_param_group_t groups[2]; /* matrices, vectors */
   mp_optimizer_desc_t adamw;
   CHECK(mp_optimizer_desc_from_name("adamw", &adamw, sizeof adamw, groups, sizeof *groups, rate));
@@ -315,30 +256,16 @@ static void make_optimizer(void) {
   CHECK(mp_scaler_create(&scaler, context, &config));
 }
 
-static mp_scaler_state_t scaler_state(void) {
-  mp_scaler_state_t state;
-  MP_INIT_STRUCT(&state);
-  CHECK(mp_scaler_get_state_sync(scaler, &state, NULL));
-  return state;
-}
-static void download(void *to, const void *from, size_t bytes) {
-  CHECK(mp_memcpy(context, to, from, bytes, NULL));
-  CHECK(mp_stream_sync(context, NULL));
-}
-
 static uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a of the weights, to compare runs */
 
 /* Returns host copies of the parameters, and hashes them. */
 static st_tensor *download_all(void) {
   st_tensor *all = allocate(((size_t)net->count + 1) * sizeof *all);
   for (int i = 0; i < net->count; i++) {
-    mp_graph_tensor_t info;
-    MP_INIT_STRUCT(&info);
-    CHECK(mp_graph_get_tensor(net->graph, net->ids[i], &info));
     all[i] = net->parameters[i];
     unsigned char *bytes = allocate(all[i].bytes);
     all[i].data = bytes;
-    download(bytes, info.data, all[i].bytes);
+    download(bytes, data_of(net->graph, net->ids[i]), all[i].bytes);
     for (size_t k = 0; k < all[i].bytes; k++) hash = (hash ^ bytes[k]) * 0x100000001b3u;
   }
   return all;
@@ -396,7 +323,7 @@ static void train(void) {
   CHECK(mp_graph_bind(net->graph, net->labels, labels));
   mp_step_options_t clipping = mp_step_options_default();
   clipping.max_grad_norm = 1;
-  int64_t printed = scaler_state().steps;
+  int64_t printed = state_of(scaler).steps;
   double start = seconds();
   for (int64_t step = printed + 1; step <= last_step; step++) {
     load_batch(step, tokens, labels);
@@ -405,8 +332,8 @@ static void train(void) {
     CHECK(mp_scale_step(optimizer, scaler, &clipping, NULL));
     if (step % 10 && step != last_step) continue; /* the host waits only here */
     float loss;
-    download(&loss, output_of(net), sizeof loss);
-    const mp_scaler_state_t state = scaler_state();
+    download(&loss, data_of(net->graph, net->output), sizeof loss);
+    const mp_scaler_state_t state = state_of(scaler);
     printf("step %lld  loss %.4f  scale %.0f  skipped %lld  tokens/s %.0f\n", (long long)step,
            (double)loss, (double)state.scale, (long long)state.skipped,
            (double)((step - printed) * batch * length) / (seconds() - start));
@@ -423,7 +350,8 @@ static float *logits;
 static void compute_logits(const int32_t *tokens) {
   CHECK(mp_memcpy(context, writer->device_tokens, tokens, (size_t)length * sizeof *tokens, NULL));
   CHECK(mp_graph_forward(writer->graph, MP_GRAPH_MODE_INFERENCE, NULL));
-  download(logits, output_of(writer), (size_t)(length * classes) * sizeof *logits);
+  download(logits, data_of(writer->graph, writer->output),
+           (size_t)(length * classes) * sizeof *logits);
 }
 
 static void save_logits(const char *path) {
@@ -472,7 +400,8 @@ static void generate(void) {
 }
 
 int main(int argc, char **argv) {
-  const char *path = read_options(argc, argv);
+  program = (struct program){"gpt", options, LENGTH(options)};
+  const char *path = read_arguments(argc, argv);
   read_shape();
   read_text(path);
   CHECK(mp_context_create(&context, NULL)); /* the GPU if there is one, else the CPU */

@@ -242,25 +242,25 @@ def test_held_out_pairs(fine_tune, model):
 
 def test_invalid_arguments(run, build, model, tmp_path):
     def refused(*args):
-        return run(build / "examples/encoder", *args, code=2)
-    assert "encoder --model FOLDER" in refused("--model", model)
-    assert "unknown argument --modle" in refused("--modle", model, "the cat")
-    assert "missing value after --dtype" in refused("--model", model, "--dtype")
-    assert "unknown type fp8" in refused("--model", model, "--dtype", "fp8", "the cat")
-    assert "invalid value of --length" in refused("--model", model, "--length", 1, "the cat")
-    assert "cannot read" in refused("--model", tmp_path, "the cat")
+        return run(build / "examples/encoder", *args, code=1)
+    assert "SENTENCE: must be an argument" in refused("--model", model)
+    assert "--modle: unknown" in refused("--modle", model, "the cat")
+    assert "--dtype: unknown, or has no value" in refused("--model", model, "--dtype")
+    assert "--dtype: must be fp32, fp16 or bf16" in refused("--model", model, "--dtype", "fp8", "the cat")
+    assert "--length: must be an integer >= 2" in refused("--model", model, "--length", 1, "the cat")
+    assert "vocab.txt: cannot read file" in refused("--model", tmp_path, "the cat")
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("the cat\tthe dog\n")
     assert "too few pairs of sentences" in refused("--model", model, "--fine-tune", pairs)
     pairs.write_text("the cat\n")
-    assert "no tab in the line the cat" in refused("--model", model, "--fine-tune", pairs)
+    assert "the cat: no tab in this line" in refused("--model", model, "--fine-tune", pairs)
     broken = tmp_path / "broken.safetensors"
     broken.write_bytes((model / "model.safetensors").read_bytes()[:10000])
     assert str(broken) in refused("--model", model, "--weights", broken, "the cat")
     weights = random_weights()
     del weights["encoder.layer.1.output.dense.bias"]
     write_tensors(broken, weights)
-    assert "no fp32 tensor encoder.layer.1.output.dense.bias" in refused("--model", model, "--weights", broken, "cat")
+    assert "encoder.layer.1.output.dense.bias: must be in" in refused("--model", model, "--weights", broken, "cat")
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -88,11 +88,12 @@ def test_generated_text(gpt, trained):
     assert len(generated) == 102 and generated.startswith("Be") and len(set(generated)) > 5
 
 
-def test_invalid_arguments(gpt, trained, tmp_path):
+def test_invalid_arguments(gpt, run, build, text, trained, tmp_path):
     broken = tmp_path / "broken.safetensors"
     broken.write_bytes(trained[1].read_bytes()[:100000])
     for options, sentence in [
             (["--layers", "two"], "--layers: must be an integer >= 0"),
+            (["another"], "FILE: must be one argument"),
             (["--rate", "fast"], "--rate: must be a number > 0"),
             (["--sample", "few"], "--sample: must be an integer >= 0"),
             (["--dtype", "fp64"], "--dtype: must be fp32, fp16 or bf16"),
@@ -101,6 +102,7 @@ def test_invalid_arguments(gpt, trained, tmp_path):
             (["--load", broken], "data_offsets outside the file"),
             (["--width", 32, "--load", trained[1]], "wte.weight: must be in the file")]:
         assert sentence in gpt(*options, code=1)
+    assert "--layers: must be" in run(build / "examples/gpt", text, "--layers", "two", code=1), "options after FILE"
 
 
 @pytest.mark.parametrize("header, error", [
