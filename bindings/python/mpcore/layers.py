@@ -18,7 +18,7 @@ from ._library import check, enumerator, fill, lib
 from .arrays import DTYPES, INTEGERS, View, dtype_name, outer_strides, point, view
 from .context import Context, DeviceArray, output_like, output_of, stream_pointer
 from .convolution import Pair, images, numbers
-from .tensors import view_of
+from .tensors import view_of, views_of
 
 
 class Pool2d:
@@ -139,7 +139,7 @@ class BatchNorm:
         return out, read, got
 
     def _channels(self, writable: bool = False, **arrays: Any) -> Dict[str, Optional[View]]:
-        return {name: view_of(self.context, array, name, self.channels, writable) for name, array in arrays.items()}
+        return views_of(self.context, self.channels, writable, **arrays)
 
     def _tensors(self, **views: Any) -> Any:
         return point(_sys.mp_batchnorm_tensors_t(), saved_mean=view(self.mean), saved_inv_std=view(self.inv_std),
@@ -357,12 +357,10 @@ def _fill_xent(desc: Any, weight: float, ignore_label: Optional[int], label_smoo
 def _xent_vectors(context: Context, rows: int, classes: int, row_loss: Any, lse: Any, loss: Any, correct: Any,
                   loss_scale: Any, count: Any, class_weights: Any, found_inf: Any, amax: Any) -> Any:
     """Returns the tensors that softmax_xent and linear_xent have in common."""
-    return point(_sys.mp_xent_tensors_t(), row_loss=view_of(context, row_loss, "row_loss", rows),
-                 lse=view_of(context, lse, "lse", rows), loss=view_of(context, loss, "loss", 1),
-                 correct=view_of(context, correct, "correct", 1, dtype="int64"),
-                 loss_scale=view_of(context, loss_scale, "loss_scale", 1, False),
-                 count=view_of(context, count, "count", 1, False),
-                 class_weights=view_of(context, class_weights, "class_weights", classes, False),
+    return point(_sys.mp_xent_tensors_t(), **views_of(context, rows, row_loss=row_loss, lse=lse),
+                 **views_of(context, 1, loss=loss), **views_of(context, 1, dtype="int64", correct=correct),
+                 **views_of(context, 1, False, loss_scale=loss_scale, count=count),
+                 **views_of(context, classes, False, class_weights=class_weights),
                  stats=_epilogue.stats_of(context, found_inf, amax))
 
 
@@ -454,11 +452,10 @@ def element_loss(context: Context, kind: Any, prediction: Any, target: Any, *, w
     if ignore_target is not None:
         fill(desc, {"flags": _sys.MP_LOSS_FLAG_IGNORE_TARGET, "ignore_target": ignore_target})
     tensors = point(_sys.mp_loss_tensors_t(), prediction=read, target=wanted,
-                    weights=view_of(context, weights, "weights", read.size, False),
-                    loss_scale=view_of(context, loss_scale, "loss_scale", 1, False),
-                    element_loss=view_of(context, element_loss, "element_loss", read.size),
-                    loss=view_of(context, loss, "loss", 1),
-                    dprediction=view_of(context, dprediction, "dprediction", read.size, dtype=read.dtype),
+                    **views_of(context, read.size, False, weights=weights),
+                    **views_of(context, read.size, element_loss=element_loss), **views_of(context, 1, loss=loss),
+                    **views_of(context, read.size, dtype=read.dtype, dprediction=dprediction),
+                    **views_of(context, 1, False, loss_scale=loss_scale),
                     stats=_epilogue.stats_of(context, found_inf, amax))
     block = _workspace(context, workspace, lib.mp_loss_workspace_size, desc)
     check(lib.mp_loss(context.handle, desc, tensors, block, block.nbytes, stream_pointer(stream)))

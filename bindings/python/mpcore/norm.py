@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any
 
 from . import _epilogue, _sys
 from ._library import check, enumerator, fill, lib
 from .arrays import DTYPES, View, dtype_name, outer_strides, point, view
 from .context import Context, DeviceArray, stream_pointer
-from .tensors import view_of
+from .tensors import views_of
 
 
 class Norm:
@@ -59,9 +59,9 @@ class Norm:
         read = self._rows(desc, "x", x, "x")
         y = DeviceArray(self.context, read.shape, self.dtype) if y is None else y
         tensors = self._tensors(
-            x=read, y=self._rows(desc, "y", y, "y", True), **self._columns(gamma=gamma, beta=beta),
-            **self._residuals(residual=residual), **self._residuals(True, sum=sum),
-            dropout_offset=view_of(self.context, dropout_offset, "dropout_offset", 1, False, "int64"))
+            x=read, y=self._rows(desc, "y", y, "y", True), **self._views(residual=residual), **self._views(True, sum=sum),
+            **views_of(self.context, self.columns, False, gamma=gamma, beta=beta),
+            **views_of(self.context, 1, False, "int64", dropout_offset=dropout_offset))
         check(lib.mp_norm_forward(self.context.handle, desc, tensors, stream_pointer(stream)))
         return y
 
@@ -89,10 +89,10 @@ class Norm:
         if accumulate:
             desc.flags |= _sys.MP_NORM_FLAG_ACCUMULATE
         tensors = self._tensors(
-            x=read, dy=grads, dx=got, **self._columns(gamma=gamma),
-            **self._columns(True, dgamma=dgamma, dbeta=dbeta), **self._residuals(sum=sum, dsum=dsum),
-            **self._residuals(True, dresidual=dresidual),
-            dropout_offset=view_of(self.context, dropout_offset, "dropout_offset", 1, False, "int64"),
+            x=read, dy=grads, dx=got, **self._views(sum=sum, dsum=dsum), **self._views(True, dresidual=dresidual),
+            **views_of(self.context, self.columns, False, gamma=gamma),
+            **views_of(self.context, self.columns, dgamma=dgamma, dbeta=dbeta),
+            **views_of(self.context, 1, False, "int64", dropout_offset=dropout_offset),
             stats=_epilogue.stats_of(self.context, found_inf, amax))
         check(lib.mp_norm_backward(self.context.handle, desc, tensors, self.workspace.pointer, self.workspace.nbytes,
                                    stream_pointer(stream)))
@@ -111,12 +111,9 @@ class Norm:
         fill(desc, {f"{like}_row": row, f"{like}_group": group})
         return got
 
-    def _columns(self, writable: bool = False, **arrays: Any) -> Dict[str, Optional[View]]:
-        return {name: view_of(self.context, array, name, self.columns, writable) for name, array in arrays.items()}
-
-    def _residuals(self, writable: bool = False, **arrays: Any) -> Dict[str, Optional[View]]:
-        return {name: view_of(self.context, array, name, self.size, writable, self.dtype_residual)
-                for name, array in arrays.items()}
+    def _views(self, writable: bool = False, **arrays: Any) -> Any:
+        """Returns the views of the residual and of arrays with its size and type."""
+        return views_of(self.context, self.size, writable, self.dtype_residual, **arrays)
 
     def _tensors(self, **views: Any) -> Any:
         return point(_sys.mp_norm_tensors_t(), mean=None if self.mean is None else view(self.mean),

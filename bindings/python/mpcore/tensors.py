@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from . import _sys
 from ._library import Handle, Native, array_of, check, integers, lib
@@ -35,6 +35,12 @@ def view_of(context: Context, array: Any, name: str, size: int, writable: bool =
     if array is None:
         return None
     return context.check_array(array, name, dtype=dtype, size=size, writable=writable)
+
+
+def views_of(context: Context, size: int, writable: bool = True, dtype: str = "float32",
+             **arrays: Any) -> Dict[str, Optional[View]]:
+    """Returns the Views of optional arrays of `size` elements by their names."""
+    return {name: view_of(context, array, name, size, writable, dtype) for name, array in arrays.items()}
 
 
 def nccl_comm(communicator: int) -> Any:
@@ -166,11 +172,8 @@ class TensorList(Object):
               tensor_reports: Optional[Reports] = None, stream: Any = None) -> None:
         """Computes the given outputs of check_nonfinite, amax, l2norm and inspect in one pass."""
         context, count = self.context, len(self)
-        outputs = point(_sys.mp_stats_outputs_t(), found_inf=view_of(context, found_inf, "found_inf", 1),
-                        amax=view_of(context, amax, "amax", 1),
-                        tensor_amax=view_of(context, tensor_amax, "tensor_amax", count),
-                        norm=view_of(context, norm, "norm", 1),
-                        tensor_norm=view_of(context, tensor_norm, "tensor_norm", count),
+        outputs = point(_sys.mp_stats_outputs_t(), **views_of(context, 1, found_inf=found_inf, amax=amax, norm=norm),
+                        **views_of(context, count, tensor_amax=tensor_amax, tensor_norm=tensor_norm),
                         report=reports_of(context, report, "report", 1),
                         tensor_reports=reports_of(context, tensor_reports, "tensor_reports", count))
         check(lib.mp_tensor_stats(self.handle, outputs, stream_pointer(stream)))

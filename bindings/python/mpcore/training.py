@@ -9,7 +9,7 @@ from . import _sys
 from ._library import Native, array_of, check, enumerator, fill, flags as flags_of, lib
 from .arrays import point
 from .context import Context, stream_pointer
-from .tensors import DeviceScalar, Object, Reports, TensorList, copies_of, reports_of, view_of
+from .tensors import DeviceScalar, Object, Reports, TensorList, copies_of, reports_of, view_of, views_of
 
 
 def clip_factor(scaled_norm: Any, scaler: "Scaler", max_norm: float, out: Any = None, stream: Any = None) -> Any:
@@ -267,8 +267,8 @@ class Optimizer(Object):
             is_read = name in ("grads", "extra_grads")
             self._lists[name] = tensors.handle if is_read else tensors.keep_written(name)
             setattr(desc, name, self._lists[name])
-        point(desc, lr_multipliers=view_of(context, lr_multipliers, "lr_multipliers", len(master), False),
-              decay_multipliers=view_of(context, decay_multipliers, "decay_multipliers", len(master), False))
+        point(desc, **views_of(context, len(master), False, lr_multipliers=lr_multipliers,
+                               decay_multipliers=decay_multipliers))
         # The library reads the views in every step.
         self._create(lib.mp_optimizer_create, desc, list(self._lists.values()), desc.views)
 
@@ -447,14 +447,11 @@ def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_gra
     count = len(optimizer.master)
     options = fill(_sys.mp_step_options_default(), {
         "max_grad_norm": max_grad_norm, "flags": flags_of(_sys.mp_step_flags_t, flags, "flags")})
-    point(options, grad_norm=view_of(context, grad_norm, "grad_norm", 1),
-          found_inf=view_of(context, found_inf, "found_inf", 1),
-          tensor_norms=view_of(context, tensor_norms, "tensor_norms", count),
-          amax=view_of(context, amax, "amax", 1, False), report=reports_of(context, report, "report", 1),
-          tensor_reports=reports_of(context, tensor_reports, "tensor_reports", count),
-          model_overflows=view_of(context, model_overflows, "model_overflows", 1, dtype="int64"),
-          outcome=view_of(context, outcome, "outcome", 1, dtype="int32"),
-          rejected_updates=view_of(context, rejected_updates, "rejected_updates", 1, dtype="int64"))
+    point(options, **views_of(context, 1, grad_norm=grad_norm, found_inf=found_inf),
+          **views_of(context, count, tensor_norms=tensor_norms), **views_of(context, 1, False, amax=amax),
+          **views_of(context, 1, dtype="int64", model_overflows=model_overflows, rejected_updates=rejected_updates),
+          **views_of(context, 1, dtype="int32", outcome=outcome), report=reports_of(context, report, "report", 1),
+          tensor_reports=reports_of(context, tensor_reports, "tensor_reports", count))
     if comm is not None:
         options.comm = ctypes.pointer(comm)
     check(lib.mp_scale_step(optimizer.handle, scaler.handle if scaler else None, options, stream_pointer(stream)))
