@@ -121,6 +121,32 @@ fn masters_become_16_bit_copies() {
     assert_eq!(overflows.to_vec().unwrap(), [1]);
 }
 
+/// An optimizer rounds as `round_to` does with the same seed.
+#[test]
+fn rounding_seed_selects_the_roundings() {
+    let c = context();
+    let flags = OptimizerFlags::STOCHASTIC_ROUNDING;
+    let copies = |rounding_seed| {
+        let (w, g) = (c.upload(&[1.0004f32; 64]).unwrap(), c.alloc::<f32>(64).unwrap());
+        let h = c.alloc::<F16>(64).unwrap();
+        let list = |tensor| TensorList::new(&c, &[tensor]).unwrap();
+        let (master, grads) = (list(Tensor::new(&w)), list(Tensor::new(&g)));
+        let model = list(Tensor::new(&h));
+        let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).model(&model);
+        let sgd = sgd.group(plain_sgd(0.5)).flags(flags).rounding_seed(rounding_seed);
+        let sgd = sgd.build().unwrap();
+        sgd.write_model(STREAM).unwrap();
+        let rounded = h.to_vec().unwrap();
+        h.clear(STREAM).unwrap();
+        let t = Some(sgd.step_counter());
+        let options = ModelOptions { flags, rounding_seed, t, ..Default::default() };
+        master.round_to(&model, None, &options, STREAM).unwrap();
+        assert_eq!(h.to_vec().unwrap(), rounded);
+        rounded
+    };
+    assert_ne!(copies(5), copies(1 << 40 | 5));
+}
+
 #[test]
 fn inspect_reports_lists_and_tensors() {
     let c = context();
