@@ -20,7 +20,7 @@ MISSING = [
     ("MP_ACT_DGELU", FORTRAN, "MP_ACT_DGELU", "MP_ACT_DGEL", ""),
     ("mp_pool2d_backward", PYTHON, "lib.mp_pool2d_backward", "lib.mp_pool2d_forward", "layers.py"),
     ("mp_scaler_destroy", PYTHON, '"mp_scaler_destroy"', '""', "training.py"),
-    ("mp_conv2d_wgrad", RUST, "sys::mp_conv2d_wgrad,", "sys::mp_conv2d_dgrad,", "conv.rs"),
+    ("mp_conv2d_wgrad", RUST, "mp_conv2d_wgrad", "mp_conv2d_dgrad", "conv.rs"),
 ]
 
 

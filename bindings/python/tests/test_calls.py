@@ -75,6 +75,7 @@ class Training(Case):
         grads = mpcore.TensorList(self.context, [self.context.array(Floats([8, -2], (2,)), "fp16")])
         out = self.list_of([0, 0])
         scaler = mpcore.Scaler(self.context, "static", init_scale=4)
+        self.assertEqual(values(scaler.scale_loss(self.array([3, -1], (2,)))), [12, -4])
         grads.unscale(out, scaler.inv_scale, scaler.found_inf)
         self.assertEqual(values(out.arrays[0]), [2, -0.5])
 

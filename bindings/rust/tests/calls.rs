@@ -12,6 +12,8 @@ fn library_and_header_have_one_version() {
     let info = context().info().unwrap();
     assert_eq!(info.target, Some(target()));
     assert!(!info.name.is_empty());
+    let device = if target() == Target::Host { Device::Host } else { Device::Current };
+    assert_eq!(Context::with_sm_limit(device, 1).unwrap().info().unwrap().num_sms, 1);
 }
 
 #[test]

@@ -123,17 +123,18 @@ fn optimizer_returns_rates_and_regularization() {
     let (g, h) = (c.alloc::<f32>(2).unwrap(), c.alloc::<f32>(1).unwrap());
     let master = TensorList::new(&c, &[Tensor::new(&w), Tensor::new(&v)]).unwrap();
     let grads = TensorList::new(&c, &[Tensor::new(&g), Tensor::new(&h)]).unwrap();
-    let kind = OptimizerKind::Sgd;
+    let (kind, factors) = (OptimizerKind::Sgd, c.upload(&[3.0f32, 0.25]).unwrap());
     let group = |lr, l1, l2| ParamGroup { l1, l2, beta1: 0.0, ..ParamGroup::new(kind, lr) };
     let sgd = Optimizer::builder(&c, kind, &grads, &master)
         .group(group(0.5, 2.0, 0.0))
         .group(group(0.25, 0.0, 0.5))
         .tensor_group(&[0, 1])
+        .decay_multipliers(&factors)
         .build()
         .unwrap();
     let loss = c.alloc::<f32>(1).unwrap();
     sgd.regularization(&loss.view(), STREAM).unwrap();
-    assert_eq!(loss.to_vec().unwrap(), [2.0 * 3.0 + 0.5 * 16.0]);
+    assert_eq!(loss.to_vec().unwrap(), [3.0 * 2.0 * 3.0 + 0.25 * 0.5 * 16.0]);
     let rates = c.alloc::<f32>(2).unwrap();
     sgd.scale_step(None, &StepOptions::default(), STREAM).unwrap();
     c.cast(&sgd.lr(), &rates, STREAM).unwrap();

@@ -215,6 +215,21 @@ fn inference_with_states_reshape_and_dropout() {
 }
 
 #[test]
+fn seeded_gradient_is_propagated() {
+    let c = context();
+    let mut n = Network::builder(&c).unwrap();
+    let (x, w) = (n.input("x", Dtype::Fp32, &[2, 1]).unwrap(), n.parameter("w", &[1, 1]).unwrap());
+    let y = n.node("Linear", "fc", &[x, w]).output().unwrap();
+    let seed = n.seed_gradient(y).unwrap();
+    let mut n = n.compile().unwrap();
+    n.bind(x, &c.upload(&[1.0f32, 2.0]).unwrap()).unwrap();
+    n.bind(seed, &c.upload(&[4.0f32, 10.0]).unwrap()).unwrap();
+    n.forward(GraphMode::Training, STREAM).unwrap();
+    n.backward(None, STREAM).unwrap();
+    assert_eq!(n.grad::<f32>(w).unwrap().to_vec().unwrap(), [24.0]);
+}
+
+#[test]
 fn invalid_descriptions_are_rejected() {
     let c = context();
     let mut n = Network::builder(&c).unwrap();

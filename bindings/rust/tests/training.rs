@@ -217,6 +217,8 @@ fn accumulation_and_queries() {
     let (g, s) = (c.upload(&[8.0f32, -4.0]).unwrap(), c.upload(&[9.0f32, 9.0]).unwrap());
     let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
     let sums = TensorList::new(&c, &[Tensor::new(&s)]).unwrap();
+    scaler.scale_loss(&g, &s, STREAM).unwrap();
+    assert_eq!(s.to_vec().unwrap(), [32.0, -16.0]);
     scaler.accumulate(&grads, &sums, 0.5, AccumulateFlags::FIRST, STREAM).unwrap();
     scaler.accumulate(&grads, &sums, 0.5, AccumulateFlags::default(), STREAM).unwrap();
     assert_eq!(s.to_vec().unwrap(), [2.0, -1.0]);
