@@ -108,6 +108,9 @@ fn scaler_records_its_history_and_clip_factor() {
     assert_eq!(scaler.history(9, STREAM).unwrap(), [(16.0, 1), (8.0, 0)]);
     assert_eq!(scaler.history(1, STREAM).unwrap(), [(8.0, 0)]);
     assert!(scaler.history(0, STREAM).unwrap().is_empty());
+    norm.copy_from(&[f32::NAN]).unwrap();
+    scaler.update(Some(&norm.view()), STREAM).unwrap();
+    assert_eq!(scaler.history(1, STREAM).unwrap()[0].1, 2, "the largest gradient is NaN");
     let none = c.alloc::<f32>(0).unwrap();
     too_short(
         scaler.clip_factor(&norm.view(), 1.0, &none.view(), STREAM),
