@@ -203,7 +203,7 @@ class InvalidArrays(Case):
         optimizer = mpcore.Optimizer(here, "sgd", read_only(), writable, half, lr=1, m=momentum)
         with self.assertRaisesRegex(ValueError, r"arrays\[0\] is read-only"):
             writable.set_data([frozen])
-        mpcore.scale_step(optimizer)
+        mpcore.scale_step(optimizer, flags="checked", amax=Floats([0], (1,)))
         self.assertEqual(set(frozen.values), {1})
 
     @needs_host
