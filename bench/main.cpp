@@ -34,7 +34,6 @@ constexpr struct {
     {"calls", mpbench::calls_suite, false},
     {"startup", mpbench::startup_suite, false},
     {"graph", mpbench::graph_suite, false},
-    {"allreduce", mpbench::allreduce_suite, false},
 };
 
 /// File of --tune: what it contained, and the kernels that this process has measured.

@@ -29,7 +29,6 @@ constexpr const char *kDescription =
     "  calls      host time of each call of a training step\n"
     "  startup    time from dlopen to the first result\n"
     "  graph      a training step by mp_graph_*; reference: the same calls made directly\n"
-    "  allreduce  NCCL average of the gradients of several devices\n"
     "  all        all of these suites";
 
 constexpr const char *kNotes =
@@ -37,9 +36,9 @@ constexpr const char *kNotes =
     "--limit is given, because all shapes would take days.\n"
     "Exit code: 0 success, 1 failure or a wrong result, 2 wrong arguments.";
 
-constexpr std::string_view kSuites[] = {
-    "gemm",        "epilogue", "batched", "rnn",   "conv",    "layers", "attention", "norm",
-    "linear_xent", "gated",    "step",    "calls", "startup", "graph",  "allreduce", "all"};
+constexpr std::string_view kSuites[] = {"gemm",   "epilogue",  "batched", "rnn",         "conv",
+                                        "layers", "attention", "norm",    "linear_xent", "gated",
+                                        "step",   "calls",     "startup", "graph",       "all"};
 
 void check_suite(const std::string &suite) {
   std::string names;
@@ -154,7 +153,7 @@ Options parse_options(int argc, const char *const *argv) {
       ->type_name("DIR")
       ->default_str(options.home);
 
-  const std::string of_shapes = "gemm, rnn, conv and allreduce";
+  const std::string of_shapes = "gemm, rnn and conv";
   mptools::add_choice(line, "--set", options.set, set_names(), set_list())
       ->type_name("NAME")
       ->default_str(options.set)

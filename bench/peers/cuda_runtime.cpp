@@ -34,12 +34,6 @@ double CudaRuntime::elapsed_us() const {
   return 1e3 * elapsed_ms;
 }
 
-int CudaRuntime::device_count() const {
-  int count = 0;
-  check(cuda_.get_device_count(&count), "cudaGetDeviceCount");
-  return count;
-}
-
 int64_t CudaRuntime::free_bytes() const {
   size_t free_bytes = 0, total_bytes = 0;
   check(cuda_.mem_get_info(&free_bytes, &total_bytes), "cudaMemGetInfo");

@@ -19,7 +19,6 @@ using CudaEvent = struct CUevent_st *;  // cudaEvent_t
 
 // Signatures use int for cudaError_t and mp_stream_t for cudaStream_t.
 #define MPBENCH_CUDA_FUNCTIONS(X)                                                 \
-  X(int, get_device_count, cudaGetDeviceCount, int *)                             \
   X(int, get_device, cudaGetDevice, int *)                                        \
   X(int, set_device, cudaSetDevice, int)                                          \
   X(int, get_pci_bus_id, cudaDeviceGetPCIBusId, char *, int, int)                 \
@@ -53,7 +52,6 @@ class CudaRuntime {
   /// Waits until the device has passed the stop event.
   double elapsed_us() const;
 
-  int device_count() const;
   int64_t free_bytes() const;
   std::string pci_bus_id() const;
   /// 1000 major + 10 minor: the newest CUDA that the driver supports, and the runtime's version.

@@ -81,7 +81,7 @@ def _device(device, theirs: list, out: pathlib.Path, number: int) -> str:
         charts.pyplot.close(figure)
     return "\n".join([_head(device), tables.summaries(device), tables.worst(device), tables.sustained(device),
                       tables.graph(device), tables.startup(device), tables.calls(device),
-                      tables.allreduce(device), tables.change(device), tables.peaks(device),
+                      tables.change(device), tables.peaks(device),
                       '<div class="charts">', *sections, "</div>", tables.all_rows(device)])
 
 

@@ -20,7 +20,7 @@ SCHEMA_FILE = BENCH / "results" / "schema.json"
 TRANSFORMERS = ("attention", "norm", "linear_xent", "gated")
 # "bench" of all rows.
 BENCHES = ("gemm", "epilogue", "batched", "rnn", "rnn_layer", "conv", "layers", *TRANSFORMERS, "step", "calls", "startup",
-           "graph", "allreduce")
+           "graph")
 
 
 class BadResults(Exception):
@@ -131,7 +131,6 @@ def _contradictions(run: dict):
             "speedup_over_tf32": lambda: row["tf32_median_us"] / row["median_us"],
             "time_over_products": lambda: row["median_us"] / row["products_median_us"],
             "percent_of_copy": lambda: 100 * row["gb_per_s"] / row["copy_gb_per_s"],
-            "bus_gb_per_s": lambda: row["gb_per_s"] * 2 * (row["ranks"] - 1) / row["ranks"],
             "percent_of_peak": lambda: 100 * row["tflops"] / run["peak_tflops"],
         }
         for field, value in derived.items():

@@ -215,13 +215,6 @@ def graph(device) -> str:
         "calls return; synchronous calls have none.")
 
 
-def allreduce(device) -> str:
-    return _section("All-reduce of gradients", [
-        ("gradients", "shape", ""), TYPES, ("ranks", "ranks", ""), ("over", "transport", ""), *TIMES, *RATES[1:],
-        ("bus GB/s", "bus_gb_per_s", ".4g")], device.rows("allreduce"),
-        "Bus: 2 (ranks - 1) / ranks times the bytes of one rank's gradients / time: the minimum traffic of a link.")
-
-
 def clocks(device) -> str:
     """Readings of NVML while the rows of each suite were timed."""
     watched = {}

@@ -215,25 +215,4 @@ Fields fields_of(const GraphRow &row, const std::optional<Peak> &) {
                          {"", "", "q3", 6}};
 }
 
-Fields fields_of(const AllReduceRow &row, const std::optional<Peak> &) {
-  const auto bytes = static_cast<double>(row.shape.elems * dtype_bytes(row.dtype));
-  const auto ranks = static_cast<double>(row.ranks);
-  // Minimum bytes per link: each rank sends (ranks - 1) / ranks of its gradients to be summed, and
-  // as much of the sum.
-  // Source: nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth".
-  const double bus_bytes = bytes * 2 * (ranks - 1) / ranks;
-  Fields fields = Fields{{"bench", "allreduce"},
-                         {"set", row.shape.set},
-                         {"shape", row.shape.name()},
-                         {"elements", row.shape.elems, "elements", 11},
-                         {"dtype", mp_dtype_name(row.dtype), "type", -5},
-                         {"ranks", row.ranks, "ranks", 5},
-                         {"transport", row.transport, "transport", -9}} +
-                  timing_fields(row.timing, "time us") +
-                  Fields{{"gb_per_s", row.timing.giga_per_s(bytes), "GB/s", 8},
-                         {"bus_gb_per_s", row.timing.giga_per_s(bus_bytes), "bus GB/s", 8}};
-  fields.set = row.shape.set;
-  return fields;
-}
-
 }  // namespace mpbench

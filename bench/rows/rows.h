@@ -92,15 +92,6 @@ struct GraphRow {
   std::optional<GraphBesideHand> host = {};
 };
 
-/// An all-reduce: gradients averaged over several ranks.
-struct AllReduceRow {
-  AllReduceShape shape;
-  mp_dtype_t dtype;
-  int64_t ranks;
-  std::string transport;  ///< "NCCL", or "threads" on the host target
-  Timing timing;
-};
-
 Fields fields_of(const GemmRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const EpilogueRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const BatchedRow &row, const std::optional<Peak> &peak);
@@ -112,6 +103,5 @@ Fields fields_of(const StepRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const CallRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const StartupRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const GraphRow &row, const std::optional<Peak> &peak);
-Fields fields_of(const AllReduceRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

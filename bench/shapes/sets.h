@@ -34,7 +34,6 @@ constexpr ShapeSet kShapeSets[] = {
     {"deepbench_rnn_train", "rnn", "deepbench_rnn_train.csv", Use::kTraining},
     {"deepbench_rnn_infer", "rnn", "deepbench_rnn_infer.csv", Use::kInference},
     {"deepbench_rnn_infer_device", "rnn", "deepbench_rnn_infer_device.csv", Use::kInference},
-    {"deepbench_allreduce", "allreduce", "deepbench_allreduce.csv", Use::kTraining},
 };
 
 /// NULL = no set has this name.

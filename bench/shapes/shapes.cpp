@@ -20,12 +20,6 @@ std::vector<Shape> Shape::of_line(std::string_view line, const ShapeSet &set) {
   return {shape};
 }
 
-std::vector<AllReduceShape> AllReduceShape::of_line(std::string_view line, const ShapeSet &set) {
-  AllReduceShape shape = parse_allreduce(line);
-  shape.set = set.name;
-  return {shape};
-}
-
 // ---------------------------------------------------------------------------- epilogues
 
 const char *name_of(Epilogue epilogue) {

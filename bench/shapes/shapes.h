@@ -115,26 +115,6 @@ inline Shape parse_llm(std::string_view line) {
           .comment = std::string(fields[4])};
 }
 
-/// Gradients of an all-reduce.
-struct AllReduceShape {
-  std::string set = {};  ///< name in sets.h
-  int64_t elems;
-
-  static std::vector<AllReduceShape> of_line(std::string_view line, const ShapeSet &set);
-  std::string name() const { return std::to_string(elems) + " elements"; }
-  std::string label() const { return shape_label(set, name(), {}); }
-  std::string kind() const { return set; }
-  /// Ranks of the host target add at a thousandth of the rate of GEMM operations.
-  double effort_flop() const { return 1e2 * static_cast<double>(elems); }
-};
-
-/// Parses "num_floats,repeats".
-inline AllReduceShape parse_allreduce(std::string_view line) {
-  const std::vector<std::string_view> fields = split_line(line, 2);
-  if (fields.size() != 2) throw std::runtime_error("a line must be num_floats,repeats");
-  return {.elems = parse_field(fields[0])};
-}
-
 /// Reads a file in the format of llm_gemm_shapes.csv.
 /// @throws std::runtime_error if it is missing or malformed.
 std::vector<Shape> read_shape_file(const std::string &path);

@@ -73,7 +73,7 @@ Suite make_suite_of_sets(const char *name, const Options &options, const Machine
 
 using SuiteMaker = Suite(const Options &, const Machine &, Report &);
 SuiteMaker gemm_suite, epilogue_suite, batched_suite, rnn_suite, conv_suite;
-SuiteMaker step_suite, calls_suite, startup_suite, graph_suite, allreduce_suite;
+SuiteMaker step_suite, calls_suite, startup_suite, graph_suite;
 /// @param name  "layers", "attention", "norm", "linear_xent" or "gated"
 Suite layer_suite(const char *name, const Options &options, const Machine &machine, Report &report);
 

@@ -171,7 +171,6 @@ TEST_CASE("bench: inference has no gradients", "[bench]") {
 
   CHECK(shapes<mpbench::Shape>("gemm", {"--set", "deepbench"}).size() == 160);
   CHECK(shapes<mpbench::Shape>("gemm", {"--set", "deepbench_infer"}).size() == 75);
-  CHECK(shapes<mpbench::AllReduceShape>("allreduce", {}).size() == 7);
 }
 
 TEST_CASE("bench: a quick run has shapes of every set", "[bench]") {
@@ -184,7 +183,6 @@ TEST_CASE("bench: a quick run has shapes of every set", "[bench]") {
   add_quick_sets<mpbench::RnnShape>("rnn", on_host, sets);
   add_quick_sets<mpbench::EpilogueShape>("epilogue", on_host, sets);
   add_quick_sets<mpbench::BatchedShape>("batched", on_host, sets);
-  add_quick_sets<mpbench::AllReduceShape>("allreduce", on_host, sets);
   for (const char *suite : {"layers", "attention", "norm", "linear_xent", "gated"})
     add_quick_sets<mpbench::LayerShape>(suite, on_host, sets);
   for (const mpbench::ShapeSet &set : mpbench::kShapeSets) {

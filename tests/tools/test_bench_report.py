@@ -63,7 +63,7 @@ def test_fresh_run(fresh, tool):
     tool("--check", fresh)
     run = json.loads(fresh.read_text())
     benches = {row["bench"] for row in run["rows"]}
-    assert benches == {"gemm", "epilogue", "batched", "rnn", "rnn_layer", "conv", "layers", "step", "calls", "startup", "graph", "allreduce", *results.TRANSFORMERS}, "all suites are in it"
+    assert benches == {"gemm", "epilogue", "batched", "rnn", "rnn_layer", "conv", "layers", "step", "calls", "startup", "graph", *results.TRANSFORMERS}, "all suites are in it"
     twice = [key for key in results.keyed_rows(run) if key[2] > 1]
     assert not twice, "no two rows have one name"
     # Rows of layers continue those of older results, which have fewer fields.
@@ -383,7 +383,7 @@ def test_page_of_samples(page_of):
     assert "Sample, host target: does not predict the speed of a GPU" in page and "no results of GPUs" in page
     assert ["attention", *["0"] * 8] in cells_after(page, "<h3>Rows")
     assert all(row.name in page for row in published.read()), "all of DeepBench is there"
-    assert all(heading in page for heading in ("<h3>Start-up", "<h3>All-reduce", "All 8 calls"))
+    assert all(heading in page for heading in ("<h3>Start-up", "All 8 calls"))
     # A table has the numbers of its rows.
     graphs = read(RESULTS / "sample_host_graph.json")["rows"]
     assert f"In {sum(row['time_over_hand'] <= 1.03 for row in graphs)} of 4 rows" in page
