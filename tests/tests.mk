@@ -49,10 +49,10 @@ $(BUILD)/tests/support/tally.o: PRECOMPILED :=
 STUBS := $(addprefix $(BUILD)/tests/stub/,libnccl.so.2 libnvidia-ml.so.1 libcudnn.so.9)
 $(BUILD)/tests/stub/libnccl.so.2: tests/stub/nccl.c tests/stub/nccl.h
 $(BUILD)/tests/stub/libnvidia-ml.so.1: tests/stub/nvml.c tests/stub/nvml.h
-$(BUILD)/tests/stub/libcudnn.so.9: tests/stub/cudnn.c
+$(BUILD)/tests/stub/libcudnn.so.9: tests/stub/cudnn.c $(HEADERS)
 $(STUBS):
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) $< -lm -o $@
+	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -fPIC -shared -Wl,-soname,$(@F) $< -o $@
 
 # Parts of the bench that the tests call.
 TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/figures.o rows/rows.o \

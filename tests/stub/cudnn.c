@@ -1,11 +1,12 @@
-/* Stub of cuDNN for tests: recurrent layers of fp32 in host memory, with CUDNN_SKIP_INPUT and one
- * layer, and attention of fp32 through the graph API.  Inconsistent sizes are rejected.  Like the
- * real library, backward data consumes the results of forward, and gradients of weights are
- * accumulated. */
-#include <math.h>
+/* Stub of cuDNN for tests: recurrent layers of fp32 with CUDNN_SKIP_INPUT and one layer, and
+ * attention of fp32 through the graph API, which mpcore computes on the host target.  Inconsistent
+ * sizes are rejected.  Weights have another order than mpcore's.  Like the real library, backward
+ * data consumes the results of forward, and gradients of weights are accumulated. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "mpcore.h"
 
 enum { SUCCESS = 0, BAD_PARAM = 3, NOT_SUPPORTED = 9 };
 enum { RELU = 0, LSTM = 2, GRU = 3 };
@@ -38,12 +39,20 @@ static int destroy(void *object) {
   int destroy_it(void *object) {          \
     return destroy(object);               \
   }
-OBJECT(cudnnCreate, cudnnDestroy, 1)
 OBJECT(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor, 1)
 OBJECT(cudnnCreateDropoutDescriptor, cudnnDestroyDropoutDescriptor, 1)
 OBJECT(cudnnCreateRNNDescriptor, cudnnDestroyRNNDescriptor, sizeof(Rnn))
 OBJECT(cudnnCreateRNNDataDescriptor, cudnnDestroyRNNDataDescriptor, sizeof(Data))
 
+int cudnnCreate(mp_context_t *handle) {
+  mp_context_config_t config = mp_context_config_default();
+  config.device = MP_DEVICE_HOST;
+  return mp_context_create(handle, &config) == MP_SUCCESS ? SUCCESS : BAD_PARAM;
+}
+int cudnnDestroy(mp_context_t handle) {
+  mp_context_destroy(handle);
+  return SUCCESS;
+}
 size_t cudnnGetVersion(void) {
   return 90000;
 }
@@ -95,24 +104,14 @@ int cudnnSetRNNDataDescriptor(Data *data, int type, int layout, int timesteps, i
   return SUCCESS;
 }
 
-/* ---- sizes, and offsets of weights: biases first, the last gate before the others ---- */
+/* ---- weights: biases first, the last gate before the others ---- */
 
 static int gates_of(const Rnn *rnn) {
   return rnn->cell == LSTM ? 4 : rnn->cell == GRU ? 3 : 1;
 }
-static size_t weight_elems(const Rnn *rnn) {
-  const size_t h = (size_t)rnn->hidden;
-  return (size_t)gates_of(rnn) * h * (h + 2);
+static size_t weight_bytes_of(const Rnn *rnn) {
+  return sizeof(float) * (size_t)(gates_of(rnn) * rnn->hidden * (rnn->hidden + 2));
 }
-/* Saved elements per step and sequence: the gates, or their gradients, and c' or q_n. */
-static size_t kept_elems(const Rnn *rnn) {
-  return (size_t)((gates_of(rnn) + 1) * rnn->hidden);
-}
-static size_t reserve_elems(const Rnn *rnn, const Data *data) {
-  return (size_t)(data->timesteps * data->batch) * kept_elems(rnn);
-}
-enum { WORKSPACE = 512 };
-
 static float *bias_of(const Rnn *rnn, float *weights, int matrix) {
   return weights + (2 * gates_of(rnn) - 1 - matrix) * rnn->hidden;
 }
@@ -120,24 +119,57 @@ static float *matrix_of(const Rnn *rnn, float *weights, int gate) {
   const int g = gates_of(rnn), h = rnn->hidden;
   return weights + 2 * g * h + (g - 1 - gate) * h * h;
 }
+/* Copies between cuDNN's layout and the consecutive gates of w_hh, b_ih and b_hh, in this order. */
+static void convert(const Rnn *rnn, float *weights, float *gates, int is_to_gates) {
+  const int g = gates_of(rnn), h = rnn->hidden;
+  for (int i = 0; i < 3 * g; i++) {
+    const int is_bias = i >= g, count = is_bias ? h : h * h;
+    float *const theirs = is_bias ? bias_of(rnn, weights, i - g) : matrix_of(rnn, weights, i);
+    float *const ours = gates + (is_bias ? g * h * h + (i - g) * h : i * h * h);
+    memcpy(is_to_gates ? ours : theirs, is_to_gates ? theirs : ours, sizeof(float) * (size_t)count);
+  }
+}
 
-int cudnnGetRNNTempSpaceSizes(void *handle, Rnn *rnn, int mode, Data *x, size_t *workspace,
+static mp_rnn_desc_t desc_of(const Rnn *rnn, const Data *x) {
+  const mp_rnn_cell_t cell = rnn->cell == LSTM  ? MP_RNN_LSTM
+                             : rnn->cell == GRU ? MP_RNN_GRU
+                                                : MP_RNN_RELU;
+  mp_rnn_desc_t desc =
+      mp_rnn_desc_default(cell, x->batch, x->timesteps, rnn->hidden, rnn->hidden, MP_FP32);
+  desc.flags = MP_RNN_FLAG_SKIP_INPUT | MP_RNN_FLAG_ACCUMULATE;
+  return desc;
+}
+/* Arrays of forward that the backward passes must receive; at the end of the reserve. */
+typedef struct {
+  const void *h0, *y;
+} Kept;
+static mp_rnn_sizes_t sizes_of(mp_context_t handle, const Rnn *rnn, const Data *x) {
+  const mp_rnn_desc_t desc = desc_of(rnn, x);
+  mp_rnn_sizes_t sizes;
+  MP_INIT_STRUCT(&sizes);
+  mp_rnn_get_sizes(handle, &desc, &sizes);
+  sizes.workspace_bytes += 512;
+  sizes.reserve_bytes += sizeof(Kept);
+  return sizes;
+}
+
+int cudnnGetRNNTempSpaceSizes(mp_context_t handle, Rnn *rnn, int mode, Data *x, size_t *workspace,
                               size_t *reserve) {
-  REQUIRE(handle != NULL);
-  *workspace = WORKSPACE;
-  *reserve = mode == 1 ? reserve_elems(rnn, x) * sizeof(float) : 0;
+  const mp_rnn_sizes_t sizes = sizes_of(handle, rnn, x);
+  *workspace = sizes.workspace_bytes;
+  *reserve = mode == 1 ? sizes.reserve_bytes : 0;
   return SUCCESS;
 }
 int cudnnGetRNNWeightSpaceSize(void *handle, Rnn *rnn, size_t *bytes) {
   REQUIRE(handle != NULL);
-  *bytes = weight_elems(rnn) * sizeof(float);
+  *bytes = weight_bytes_of(rnn);
   return SUCCESS;
 }
 int cudnnGetRNNWeightParams(void *handle, Rnn *rnn, int32_t layer, size_t bytes, void *weights,
                             int32_t matrix, void *matrix_desc, void **matrix_at, void *bias_desc,
                             void **bias_at) {
   const int g = gates_of(rnn);
-  REQUIRE(handle != NULL && layer == 0 && bytes == weight_elems(rnn) * sizeof(float));
+  REQUIRE(handle != NULL && layer == 0 && bytes == weight_bytes_of(rnn));
   REQUIRE(matrix >= 0 && matrix < 2 * g && matrix_desc != NULL && bias_desc != NULL);
   *matrix_at = matrix < g ? NULL : matrix_of(rnn, weights, matrix - g);
   *bias_at = bias_of(rnn, weights, matrix);
@@ -146,147 +178,92 @@ int cudnnGetRNNWeightParams(void *handle, Rnn *rnn, int32_t layer, size_t bytes,
 
 /* ---- the layer ---- */
 
-static float sigmoid(float a) {
-  return 1.0f / (1.0f + expf(-a));
+typedef mp_status_t Pass(mp_context_t, const mp_rnn_desc_t *, const mp_rnn_tensors_t *, void *,
+                         size_t, mp_stream_t);
+
+/* Calls a pass of mpcore; `weights` are gradients if the pass is that of the weights. */
+static int run(Pass *pass, mp_context_t handle, const Rnn *rnn, const int32_t *lengths,
+               const Data *x, const Data *y, mp_rnn_tensors_t t, size_t weight_bytes,
+               float *weights, size_t workspace_bytes, void *workspace) {
+  const mp_rnn_desc_t desc = desc_of(rnn, x);
+  const mp_rnn_sizes_t sizes = sizes_of(handle, rnn, x);
+  REQUIRE(workspace != NULL && (rnn->algo != 2 || rnn->is_built));
+  REQUIRE(x->elems == rnn->hidden && y->elems == rnn->hidden);
+  REQUIRE(x->timesteps == y->timesteps && x->batch == y->batch);
+  for (int b = 0; b < x->batch; b++) REQUIRE(lengths[b] == x->timesteps);
+  REQUIRE(weight_bytes == weight_bytes_of(rnn) && workspace_bytes == sizes.workspace_bytes);
+  REQUIRE(t.reserve_bytes == (pass == mp_rnn_forward_inference ? 0 : sizes.reserve_bytes));
+  if (t.reserve_bytes > 0) {
+    const Kept now = {t.h0, t.y};
+    void *const kept = (char *)t.reserve + sizes.reserve_bytes - sizeof now;
+    if (pass == mp_rnn_forward_training) memcpy(kept, &now, sizeof now);
+    REQUIRE(memcmp(kept, &now, sizeof now) == 0);
+  }
+
+  float *const w_hh = malloc(weight_bytes);
+  float *const b_ih = w_hh + (size_t)(gates_of(rnn) * rnn->hidden * rnn->hidden);
+  float *const b_hh = b_ih + gates_of(rnn) * rnn->hidden;
+  convert(rnn, weights, w_hh, 1);
+  const mp_rnn_weights_t all = {sizeof all, 0, NULL, w_hh, b_ih, b_hh};
+  const mp_rnn_weight_grads_t grads = {sizeof grads, 0, NULL, w_hh, b_ih, b_hh};
+  t.num_weights = 1;
+  t.weights = &all;
+  if (pass == mp_rnn_backward_weights) t.weight_grads = &grads;
+  const mp_status_t status = pass(handle, &desc, &t, workspace, workspace_bytes, NULL);
+  convert(rnn, weights, w_hh, 0);
+  free(w_hh);
+  return status == MP_SUCCESS ? SUCCESS : BAD_PARAM;
 }
 
-static int sizes_fit(const Rnn *rnn, const Data *x, const Data *y, const int32_t *lengths,
-                     size_t weight_bytes, size_t workspace_bytes, size_t reserve_bytes) {
-  if (rnn->algo == 2 && !rnn->is_built) return 0;
-  if (x->elems != rnn->hidden || y->elems != rnn->hidden) return 0;
-  if (x->timesteps != y->timesteps || x->batch != y->batch) return 0;
-  for (int b = 0; b < x->batch; b++)
-    if (lengths[b] != x->timesteps) return 0;
-  return weight_bytes == weight_elems(rnn) * sizeof(float) && workspace_bytes == WORKSPACE &&
-         (reserve_bytes == 0 || reserve_bytes == reserve_elems(rnn, x) * sizeof(float));
+static mp_rnn_tensors_t tensors_of(const void *x, const void *hx, const void *y, void *reserve,
+                                   size_t reserve_bytes) {
+  mp_rnn_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = x;
+  t.h0 = hx;
+  t.y = (void *)y;
+  t.reserve = reserve;
+  t.reserve_bytes = reserve_bytes;
+  return t;
 }
 
-/* h of the previous step, for one sequence. */
-static const float *h_before(const Data *d, int step, int b, const float *hx, const float *y) {
-  return step == 0 ? hx + b * d->elems : y + ((step - 1) * d->batch + b) * d->elems;
-}
-
-int cudnnRNNForward(void *handle, Rnn *rnn, int mode, const int32_t *lengths, Data *x_desc,
+int cudnnRNNForward(mp_context_t handle, Rnn *rnn, int mode, const int32_t *lengths, Data *x_desc,
                     const float *x, Data *y_desc, float *y, void *h_desc, const float *hx,
                     float *hy, void *c_desc, const float *cx, float *cy, size_t weight_bytes,
                     float *weights, size_t workspace_bytes, void *workspace, size_t reserve_bytes,
-                    float *reserve) {
-  REQUIRE(handle != NULL && h_desc != NULL && c_desc != NULL && workspace != NULL);
-  REQUIRE(cx == NULL && cy == NULL && (mode == 1) == (reserve_bytes > 0));
-  REQUIRE(sizes_fit(rnn, x_desc, y_desc, lengths, weight_bytes, workspace_bytes, reserve_bytes));
-  const int g = gates_of(rnn), h = rnn->hidden, batch = x_desc->batch;
-  float *const c = calloc((size_t)(batch * h), sizeof(float));
-  for (int t = 0; t < x_desc->timesteps; t++)
-    for (int b = 0; b < batch; b++)
-      for (int r = 0; r < h; r++) {
-        const int row = t * batch + b;
-        const float *const before = h_before(x_desc, t, b, hx, y);
-        float p[4], q[4], gate[4], other = 0.0f, out;
-        for (int j = 0; j < g; j++) {
-          p[j] = x[row * h + r] + bias_of(rnn, weights, j)[r];
-          q[j] = bias_of(rnn, weights, g + j)[r];
-          for (int k = 0; k < h; k++) q[j] += matrix_of(rnn, weights, j)[r * h + k] * before[k];
-        }
-        if (rnn->cell == LSTM) {
-          for (int j = 0; j < 4; j++) gate[j] = j == 2 ? tanhf(p[j] + q[j]) : sigmoid(p[j] + q[j]);
-          other = c[b * h + r] = gate[1] * c[b * h + r] + gate[0] * gate[2];
-          out = gate[3] * tanhf(other);
-        } else if (rnn->cell == GRU) {
-          gate[0] = sigmoid(p[0] + q[0]);
-          gate[1] = sigmoid(p[1] + q[1]);
-          gate[2] = tanhf(p[2] + gate[0] * q[2]);
-          other = q[2];
-          out = (1.0f - gate[1]) * gate[2] + gate[1] * before[r];
-        } else {
-          out = gate[0] = fmaxf(p[0] + q[0], 0.0f);
-        }
-        y[row * h + r] = out;
-        if (t == x_desc->timesteps - 1) hy[b * h + r] = out;
-        if (mode == 0) continue;
-        float *const kept = reserve + (size_t)row * kept_elems(rnn);
-        for (int j = 0; j < g; j++) kept[j * h + r] = gate[j];
-        kept[g * h + r] = other;
-      }
-  free(c);
-  return SUCCESS;
+                    void *reserve) {
+  REQUIRE(h_desc != NULL && c_desc != NULL && cx == NULL && cy == NULL);
+  mp_rnn_tensors_t t = tensors_of(x, hx, y, reserve, reserve_bytes);
+  t.hn = hy;
+  return run(mode == 1 ? mp_rnn_forward_training : mp_rnn_forward_inference, handle, rnn, lengths,
+             x_desc, y_desc, t, weight_bytes, weights, workspace_bytes, workspace);
 }
 
-int cudnnRNNBackwardData_v8(void *handle, Rnn *rnn, const int32_t *lengths, Data *y_desc,
+int cudnnRNNBackwardData_v8(mp_context_t handle, Rnn *rnn, const int32_t *lengths, Data *y_desc,
                             const float *y, const float *dy, Data *x_desc, float *dx, void *h_desc,
                             const float *hx, const float *dhy, float *dhx, void *c_desc,
                             const float *cx, const float *dcy, float *dcx, size_t weight_bytes,
                             float *weights, size_t workspace_bytes, void *workspace,
-                            size_t reserve_bytes, float *reserve) {
-  REQUIRE(handle != NULL && h_desc != NULL && c_desc != NULL && workspace != NULL);
-  REQUIRE(dhy == NULL && cx == NULL && dcy == NULL && dcx == NULL && reserve_bytes > 0);
-  REQUIRE(sizes_fit(rnn, x_desc, y_desc, lengths, weight_bytes, workspace_bytes, reserve_bytes));
-  const int g = gates_of(rnn), h = rnn->hidden, batch = x_desc->batch;
-  float *const dh = calloc((size_t)h, sizeof(float)), *const dc = calloc((size_t)h, sizeof(float));
-  for (int b = 0; b < batch; b++) {
-    memset(dh, 0, (size_t)h * sizeof(float));
-    memset(dc, 0, (size_t)h * sizeof(float));
-    for (int t = x_desc->timesteps - 1; t >= 0; t--) {
-      const int row = t * batch + b;
-      float *const kept = reserve + (size_t)row * kept_elems(rnn);
-      const float *const before = h_before(x_desc, t, b, hx, y);
-      for (int r = 0; r < h; r++) {
-        float gate[4], dp = 0.0f, stays = 0.0f;
-        const float d = dh[r] + dy[row * h + r], other = kept[g * h + r];
-        for (int j = 0; j < g; j++) gate[j] = kept[j * h + r];
-        if (rnn->cell == LSTM) {
-          const float was = t == 0 ? 0.0f : (kept - (size_t)batch * kept_elems(rnn))[g * h + r];
-          const float tanh_c = tanhf(other);
-          const float d_c = dc[r] + d * gate[3] * (1.0f - tanh_c * tanh_c);
-          kept[r] = d_c * gate[2] * gate[0] * (1.0f - gate[0]);
-          kept[h + r] = d_c * was * gate[1] * (1.0f - gate[1]);
-          kept[2 * h + r] = d_c * gate[0] * (1.0f - gate[2] * gate[2]);
-          kept[3 * h + r] = d * tanh_c * gate[3] * (1.0f - gate[3]);
-          dc[r] = d_c * gate[1];
-          for (int j = 0; j < 4; j++) dp += kept[j * h + r];
-        } else if (rnn->cell == GRU) {
-          const float dn = d * (1.0f - gate[1]) * (1.0f - gate[2] * gate[2]);
-          kept[r] = dn * other * gate[0] * (1.0f - gate[0]);
-          kept[h + r] = d * (before[r] - gate[2]) * gate[1] * (1.0f - gate[1]);
-          kept[2 * h + r] = dn * gate[0];
-          dp = kept[r] + kept[h + r] + dn;
-          stays = d * gate[1];
-        } else {
-          dp = kept[r] = gate[0] > 0.0f ? d : 0.0f;
-        }
-        dx[row * h + r] = dp;
-        dh[r] = stays;
-      }
-      for (int j = 0; j < g; j++)
-        for (int r = 0; r < h; r++)
-          for (int k = 0; k < h; k++)
-            dh[k] += matrix_of(rnn, weights, j)[r * h + k] * kept[j * h + r];
-    }
-    memcpy(dhx + b * h, dh, (size_t)h * sizeof(float));
-  }
-  free(dh);
-  free(dc);
-  return SUCCESS;
+                            size_t reserve_bytes, void *reserve) {
+  REQUIRE(h_desc != NULL && c_desc != NULL && dhy == NULL);
+  REQUIRE(dhx != NULL && cx == NULL && dcy == NULL && dcx == NULL);
+  mp_rnn_tensors_t t = tensors_of(NULL, hx, y, reserve, reserve_bytes);
+  t.dy = dy;
+  t.dx = dx;
+  t.dh0 = dhx;
+  return run(mp_rnn_backward_data, handle, rnn, lengths, x_desc, y_desc, t, weight_bytes, weights,
+             workspace_bytes, workspace);
 }
 
-int cudnnRNNBackwardWeights_v8(void *handle, Rnn *rnn, int add, const int32_t *lengths,
+int cudnnRNNBackwardWeights_v8(mp_context_t handle, Rnn *rnn, int add, const int32_t *lengths,
                                Data *x_desc, const float *x, void *h_desc, const float *hx,
                                Data *y_desc, const float *y, size_t weight_bytes, float *dweights,
                                size_t workspace_bytes, void *workspace, size_t reserve_bytes,
-                               float *reserve) {
-  REQUIRE(handle != NULL && h_desc != NULL && workspace != NULL && x != NULL && add == 0);
-  REQUIRE(reserve_bytes > 0 &&
-          sizes_fit(rnn, x_desc, y_desc, lengths, weight_bytes, workspace_bytes, reserve_bytes));
-  const int g = gates_of(rnn), h = rnn->hidden;
-  for (int t = 0; t < x_desc->timesteps; t++)
-    for (int b = 0; b < x_desc->batch; b++) {
-      const float *const kept = reserve + (size_t)(t * x_desc->batch + b) * kept_elems(rnn);
-      const float *const before = h_before(x_desc, t, b, hx, y);
-      for (int j = 0; j < g; j++)
-        for (int r = 0; r < h; r++)
-          for (int k = 0; k < h; k++)
-            matrix_of(rnn, dweights, j)[r * h + k] += kept[j * h + r] * before[k];
-    }
-  return SUCCESS;
+                               void *reserve) {
+  REQUIRE(h_desc != NULL && x != NULL && add == 0);
+  return run(mp_rnn_backward_weights, handle, rnn, lengths, x_desc, y_desc,
+             tensors_of(x, hx, y, reserve, reserve_bytes), weight_bytes, dweights, workspace_bytes,
+             workspace);
 }
 
 /* ---- graph API: one attention ---- */
@@ -369,84 +346,70 @@ int cudnnBackendGetAttribute(Graph *graph, int name, int type, int64_t room, int
   return SUCCESS;
 }
 
-typedef struct {
-  float *data;
-  int64_t dims[4], strides[4];
-} View;
-
-static int find_view(const Graph *pack, const Graph *operation, int name, View *view) {
+/* Finds a tensor, whose rows and heads are stored like mpcore's. */
+static int find(const Graph *pack, const Graph *operation, int name, void **data, int64_t *dims) {
   const Graph *const tensor = part_of(operation, name);
   const int64_t *const id = attribute_of(tensor, TENSOR_ID), *const ids =
                                                                  attribute_of(pack, PACK_IDS);
-  float *const *const pointers = attribute_of(pack, PACK_POINTERS);
-  REQUIRE(id != NULL && ids != NULL && pointers != NULL);
+  const int64_t *const strides = attribute_of(tensor, TENSOR_STRIDES);
+  void *const *const pointers = attribute_of(pack, PACK_POINTERS);
+  REQUIRE(id != NULL && ids != NULL && pointers != NULL && strides != NULL);
+  memcpy(dims, attribute_of(tensor, TENSOR_DIMS), 4 * sizeof *dims);
+  const int64_t heads = dims[1], rows = dims[2], elems = dims[3];
+  REQUIRE(strides[0] == heads * rows * elems && strides[3] == 1);
+  REQUIRE(elems == 1 || (strides[1] == elems && strides[2] == heads * elems));
+  REQUIRE(elems != 1 || (strides[1] == rows && strides[2] == 1));
   for (int i = 0; i < 10; i++) {
     if (ids[i] != *id || (i > 0 && ids[i] == 0)) continue;
-    view->data = pointers[i];
-    memcpy(view->dims, attribute_of(tensor, TENSOR_DIMS), sizeof view->dims);
-    memcpy(view->strides, attribute_of(tensor, TENSOR_STRIDES), sizeof view->strides);
+    *data = pointers[i];
     return SUCCESS;
   }
   return BAD_PARAM;
 }
-static float *row(const View *x, int64_t b, int64_t h, int64_t i) {
-  return x->data + b * x->strides[0] + h * x->strides[1] + i * x->strides[2];
-}
-static float dot(const float *x, const float *y, int64_t count) {
-  float sum = 0;
-  for (int64_t e = 0; e < count; e++) sum += x[e] * y[e];
-  return sum;
-}
-static void add(float *to, float factor, const float *x, int64_t count) {
-  for (int64_t e = 0; e < count; e++) to[e] += factor * x[e];
-}
-static void clear(const View *x) {
-  for (int64_t b = 0; b < x->dims[0]; b++)
-    for (int64_t h = 0; h < x->dims[1]; h++)
-      for (int64_t i = 0; i < x->dims[2]; i++)
-        memset(row(x, b, h, i), 0, (size_t)x->dims[3] * sizeof(float));
-}
 
-int cudnnBackendExecute(void *handle, Graph *plan, Graph *pack) {
+int cudnnBackendExecute(mp_context_t handle, Graph *plan, Graph *pack) {
   const Graph *const operation =
       part_of(part_of(part_of(plan, PLAN_CONFIG), HEUR_GRAPH), GRAPH_OPS);
   REQUIRE(handle != NULL && operation != NULL && pack->is_final);
   const int is_forward = operation->type == SDPA_FORWARD;
   if (!is_forward && operation->type != SDPA_BACKWARD) return NOT_SUPPORTED;
-  View view[10];
+  void *data[10]; /* q, k, v, o, lse, scale; dq, dk, dv, do */
+  int64_t dims[10][4];
   for (int i = 0; i < (is_forward ? 6 : 10); i++) {
     const int name = i < 6 ? (is_forward ? FORWARD_Q : BACKWARD_Q) + i : BACKWARD_DQ + i - 6;
-    if (find_view(pack, operation, name, &view[i]) != SUCCESS) return BAD_PARAM;
+    if (find(pack, operation, name, &data[i], dims[i]) != SUCCESS) return BAD_PARAM;
   }
-  const View *const q = view, *const k = view + 1, *const v = view + 2, *const o = view + 3,
-                    *const stats = view + 4;
-  const float scale = *view[5].data;
-  const int64_t keys = k->dims[2], d = q->dims[3], dv = v->dims[3], group = q->dims[1] / k->dims[1];
-  for (int i = is_forward ? 3 : 6; i < (is_forward ? 4 : 9); i++) clear(view + i);
-  for (int64_t b = 0; b < q->dims[0]; b++)
-    for (int64_t h = 0; h < q->dims[1]; h++)
-      for (int64_t i = 0; i < q->dims[2]; i++) {
-        const int64_t of = h / group;
-        float *const lse = row(stats, b, h, i);
-        if (is_forward) {
-          *lse = 0;
-          for (int64_t j = 0; j < keys; j++)
-            *lse += expf(scale * dot(row(q, b, h, i), row(k, b, of, j), d));
-          *lse = logf(*lse);
-        }
-        const float *const d_o = is_forward ? NULL : row(view + 9, b, h, i);
-        for (int64_t j = 0; j < keys; j++) {
-          const float p = expf(scale * dot(row(q, b, h, i), row(k, b, of, j), d) - *lse);
-          if (is_forward) {
-            add(row(o, b, h, i), p, row(v, b, of, j), dv);
-            continue;
-          }
-          const float ds =
-              p * scale * (dot(d_o, row(v, b, of, j), dv) - dot(d_o, row(o, b, h, i), dv));
-          add(row(view + 6, b, h, i), ds, row(k, b, of, j), d);
-          add(row(view + 7, b, of, j), ds, row(q, b, h, i), d);
-          add(row(view + 8, b, of, j), p, d_o, dv);
-        }
-      }
-  return SUCCESS;
+  const int64_t batch = dims[0][0], heads = dims[0][1], rows = dims[0][2], d = dims[0][3];
+  const int64_t kv_heads = dims[1][1], kv_rows = dims[1][2], dv = dims[2][3];
+  const int64_t expected[10][4] = {{batch, heads, rows, d},        {batch, kv_heads, kv_rows, d},
+                                   {batch, kv_heads, kv_rows, dv}, {batch, heads, rows, dv},
+                                   {batch, heads, rows, 1},        {1, 1, 1, 1},
+                                   {batch, heads, rows, d},        {batch, kv_heads, kv_rows, d},
+                                   {batch, kv_heads, kv_rows, dv}, {batch, heads, rows, dv}};
+  REQUIRE(memcmp(dims, expected, (is_forward ? 6 : 10) * sizeof dims[0]) == 0);
+  mp_attention_desc_t desc =
+      mp_attention_desc_default((int32_t)batch, (int32_t)heads, rows, kv_rows, (int32_t)d, MP_FP32);
+  desc.kv_heads = (int32_t)kv_heads;
+  desc.head_dim_v = (int32_t)dv;
+  desc.scale = *(float *)data[5];
+  mp_attention_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.q = data[0];
+  t.k = data[1];
+  t.v = data[2];
+  t.o = data[3];
+  t.lse = data[4];
+  if (is_forward)
+    return mp_attention_forward(handle, &desc, &t, NULL) == MP_SUCCESS ? SUCCESS : BAD_PARAM;
+  t.dq = data[6];
+  t.dk = data[7];
+  t.dv = data[8];
+  t.d_o = data[9];
+  size_t bytes = 0;
+  REQUIRE(mp_attention_backward_workspace_size(handle, &desc, &bytes) == MP_SUCCESS);
+  void *workspace;
+  REQUIRE(mp_malloc(handle, &workspace, bytes) == MP_SUCCESS);
+  const mp_status_t status = mp_attention_backward(handle, &desc, &t, workspace, bytes, NULL);
+  mp_free(handle, workspace);
+  return status == MP_SUCCESS ? SUCCESS : BAD_PARAM;
 }

@@ -100,15 +100,19 @@ enum cudnnBackendAttributeName_t {
 
 typedef struct CUstream_st *cudaStream_t;
 typedef struct cudnnContext *cudnnHandle_t;
-typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
-typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
-typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
-typedef struct cudnnPoolingStruct *cudnnPoolingDescriptor_t;
 typedef struct cudnnActivationStruct *cudnnActivationDescriptor_t;
-typedef struct cudnnDropoutStruct *cudnnDropoutDescriptor_t;
-typedef struct cudnnRNNStruct *cudnnRNNDescriptor_t;
-typedef struct cudnnRNNDataStruct *cudnnRNNDataDescriptor_t;
 typedef void *cudnnBackendDescriptor_t;
+#define STUB_DESCRIPTOR(kind)                                                          \
+  typedef struct cudnn##kind##Struct *cudnn##kind##Descriptor_t;                       \
+  extern "C" cudnnStatus_t cudnnCreate##kind##Descriptor(cudnn##kind##Descriptor_t *); \
+  extern "C" cudnnStatus_t cudnnDestroy##kind##Descriptor(cudnn##kind##Descriptor_t);
+STUB_DESCRIPTOR(Tensor)
+STUB_DESCRIPTOR(Filter)
+STUB_DESCRIPTOR(Convolution)
+STUB_DESCRIPTOR(Pooling)
+STUB_DESCRIPTOR(Dropout)
+STUB_DESCRIPTOR(RNN)
+STUB_DESCRIPTOR(RNNData)
 
 template <typename Algo>
 struct CudnnAlgoPerf {
@@ -130,16 +134,10 @@ const char *cudnnGetErrorString(cudnnStatus_t);
 cudnnStatus_t cudnnCreate(cudnnHandle_t *);
 cudnnStatus_t cudnnDestroy(cudnnHandle_t);
 cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t);
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *);
-cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t);
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t, cudnnTensorFormat_t,
                                          cudnnDataType_t, int, int, int, int);
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *);
-cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t);
 cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t, cudnnDataType_t,
                                          cudnnTensorFormat_t, int, int, int, int);
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *);
-cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t);
 cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t, int, int, int, int, int,
                                               int, cudnnConvolutionMode_t, cudnnDataType_t);
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t, int);
@@ -176,8 +174,6 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t, const void *, cudnnT
 cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t, cudnnSoftmaxAlgorithm_t, cudnnSoftmaxMode_t,
                                   const void *, cudnnTensorDescriptor_t, const void *, const void *,
                                   cudnnTensorDescriptor_t, void *);
-cudnnStatus_t cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t *);
-cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t);
 cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t, cudnnPoolingMode_t,
                                           cudnnNanPropagation_t, int, int, int, int, int, int);
 cudnnStatus_t cudnnPoolingForward(cudnnHandle_t, cudnnPoolingDescriptor_t, const void *,
@@ -215,20 +211,14 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
     size_t);
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t, cudnnDataType_t, int, const int *,
                                          const int *);
-cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t *);
-cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t);
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t, cudnnHandle_t, float, void *,
                                         size_t, unsigned long long);
-cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t *);
-cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t);
 cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t, cudnnRNNAlgo_t, cudnnRNNMode_t,
                                        cudnnRNNBiasMode_t, cudnnDirectionMode_t,
                                        cudnnRNNInputMode_t, cudnnDataType_t, cudnnDataType_t,
                                        cudnnMathType_t, int32_t, int32_t, int32_t, int32_t,
                                        cudnnDropoutDescriptor_t, uint32_t);
 cudnnStatus_t cudnnBuildRNNDynamic(cudnnHandle_t, cudnnRNNDescriptor_t, int);
-cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t *);
-cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t);
 cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t, cudnnDataType_t,
                                         cudnnRNNDataLayout_t, int, int, int, const int *, void *);
 cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t, cudnnRNNDescriptor_t, cudnnForwardMode_t,
