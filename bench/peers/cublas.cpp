@@ -5,7 +5,7 @@
 #include <cublas_v2.h>
 
 #include <climits>
-#include <functional>
+#include <memory>
 #include <optional>
 
 namespace mpbench {
@@ -71,20 +71,18 @@ size_t CublasLt::version() const {
   return MPBENCH_FUNCTION(*lt, cublasLtGetVersion)();
 }
 
-/// A GEMM by cuBLASLt; find_algorithms() must be called first.
-class CublasLtGemm : public Peer {
+/// A GEMM by cuBLASLt.
+class CublasLtGemm {
  public:
   CublasLtGemm(const CublasLt &library, const mp_gemm_desc_t &gemm, PeerMath math, Epilogue kind);
-  ~CublasLtGemm() override;
+  CublasLtGemm(const CublasLtGemm &) = delete;
+  CublasLtGemm &operator=(const CublasLtGemm &) = delete;
+  ~CublasLtGemm();
 
-  size_t choices() const override { return algos_.size(); }
-  PeerWorkspace workspace(size_t choice) const override {
-    return {.limit = CublasLt::kWorkspaceBytes, .used = workspaces_[choice]};
-  }
-  void enqueue(const Operands &t, size_t choice) const override;
-
-  /// Not a part of the constructor: the destructor runs if there is no algorithm.
-  void find_algorithms();
+  /// Returns those that can run; the first one is the default.
+  /// @throws std::runtime_error if there are none
+  std::vector<cublasLtMatmulHeuristicResult_t> find_algorithms();
+  void enqueue(const Operands &t, const cublasLtMatmulAlgo_t &algo) const;
 
  private:
   void create_layout(cublasLtMatrixLayout_t *layout, mp_dtype_t dtype, int64_t rows, int64_t cols,
@@ -104,8 +102,6 @@ class CublasLtGemm : public Peer {
   cublasLtMatrixLayout_t right_ = nullptr;  // our A
   cublasLtMatrixLayout_t out_ = nullptr;    // our D
   cublasLtMatmulPreference_t preference_ = nullptr;
-  std::vector<cublasLtMatmulAlgo_t> algos_;
-  std::vector<int64_t> workspaces_;  ///< workspace per algorithm
 };
 
 CublasLtGemm::CublasLtGemm(const CublasLt &library, const mp_gemm_desc_t &gemm, PeerMath math,
@@ -157,7 +153,7 @@ void CublasLtGemm::set_pointers(const void *bias, const void *aux) const {
   if (has_aux_) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
 }
 
-void CublasLtGemm::find_algorithms() {
+std::vector<cublasLtMatmulHeuristicResult_t> CublasLtGemm::find_algorithms() {
   MPBENCH_BLAS(lt, cublasLtMatmulPreferenceCreate, &preference_);
   constexpr uint64_t kSpaceBytes = CublasLt::kWorkspaceBytes;
   MPBENCH_BLAS(lt, cublasLtMatmulPreferenceSetAttribute, preference_,
@@ -171,30 +167,29 @@ void CublasLtGemm::find_algorithms() {
                out_, preference_, CublasLt::kChoices, results, &found);
   if (found == 0) throw std::runtime_error("cublasLtMatmulAlgoGetHeuristic: no algorithm");
   check_cublas(results[0].state, "cublasLtMatmulAlgoGetHeuristic");
-  for (int i = 0; i < found; ++i) {
-    if (results[i].state != CUBLAS_STATUS_SUCCESS) continue;
-    algos_.push_back(results[i].algo);
-    workspaces_.push_back(static_cast<int64_t>(results[i].workspaceSize));
-  }
+  std::vector<cublasLtMatmulHeuristicResult_t> usable(results, results + found);
+  std::erase_if(usable, [](const auto &one) { return one.state != CUBLAS_STATUS_SUCCESS; });
+  return usable;
 }
 
-void CublasLtGemm::enqueue(const Operands &t, size_t choice) const {
+void CublasLtGemm::enqueue(const Operands &t, const cublasLtMatmulAlgo_t &algo) const {
   constexpr float kAlpha = 1.0f;
   // The descriptor is read while the call is enqueued.
   if (epilogue_ != CUBLASLT_EPILOGUE_DEFAULT)
     set_pointers(epilogue_ == CUBLASLT_EPILOGUE_DGELU_BGRAD ? t.epilogue.dbias : t.epilogue.bias,
                  t.epilogue.aux);
   MPBENCH_BLAS(lt, cublasLtMatmul, library_.handle_, desc_, &kAlpha, t.second, left_, t.first,
-               right_, &beta_, t.out, out_, t.out, out_, &algos_[choice],
-               library_.workspace_.data(), static_cast<size_t>(library_.workspace_.bytes()),
-               library_.stream_);
+               right_, &beta_, t.out, out_, t.out, out_, &algo, library_.workspace_.data(),
+               static_cast<size_t>(library_.workspace_.bytes()), library_.stream_);
 }
 
-std::unique_ptr<Peer> CublasLt::gemm(const mp_gemm_desc_t &desc, PeerMath math,
-                                     Epilogue epilogue) const {
-  auto peer = std::make_unique<CublasLtGemm>(*this, desc, math, epilogue);
-  peer->find_algorithms();
-  return peer;
+PeerCalls CublasLt::gemm(const mp_gemm_desc_t &desc, PeerMath math, Epilogue epilogue) const {
+  const auto gemm = std::make_shared<CublasLtGemm>(*this, desc, math, epilogue);
+  PeerCalls calls;
+  for (const cublasLtMatmulHeuristicResult_t &found : gemm->find_algorithms())
+    calls.push_back({{kWorkspaceBytes, static_cast<int64_t>(found.workspaceSize)},
+                     [gemm, algo = found.algo](const Operands &t) { gemm->enqueue(t, algo); }});
+  return calls;
 }
 
 // ---------------------------------------------------------------------------- cuBLAS
@@ -215,6 +210,9 @@ using GemmGrouped = cublasStatus_t(cublasHandle_t, const cublasOperation_t *,
                                    cublasComputeType_t);
 GemmBatched *gemm_batched = nullptr;
 GemmGrouped *gemm_grouped = nullptr;
+
+/// cuBLAS has one workspace.
+constexpr PeerWorkspace kUnknownUse{.limit = CublasLt::kWorkspaceBytes, .used = -1};
 
 int narrow(int64_t extent) {
   if (extent > INT_MAX) throw std::runtime_error("a dimension exceeds the 32-bit range of cuBLAS");
@@ -253,38 +251,21 @@ bool Cublas::has_groups() const {
   return gemm_grouped != nullptr;
 }
 
-namespace {
-
-/// Peer that calls a function; cuBLAS has one workspace of unknown use.
-class BlasCall : public Peer {
- public:
-  explicit BlasCall(std::function<void(const Operands &)> call) : call_(std::move(call)) {}
-  PeerWorkspace workspace(size_t) const override {
-    return {.limit = CublasLt::kWorkspaceBytes, .used = -1};
-  }
-  void enqueue(const Operands &t, size_t) const override { call_(t); }
-
- private:
-  std::function<void(const Operands &)> call_;
-};
-
-}  // namespace
-
-std::unique_ptr<Peer> Cublas::batched_gemm(const mp_gemm_desc_t &desc) const {
+PeerCall Cublas::batched_gemm(const mp_gemm_desc_t &desc) const {
   const cudaDataType_t type_ab = cublas_type(desc.dtype_ab), type_cd = cublas_type(desc.dtype_cd);
   const int m = narrow(desc.n), n = narrow(desc.m), k = narrow(desc.k);
   const int left_ld = narrow(desc.ld_b), right_ld = narrow(desc.ld_a), out_ld = narrow(desc.ld_d);
-  return std::make_unique<BlasCall>([=, handle = handle_](const Operands &t) {
-    constexpr float kAlpha = 1.0f;
-    check_cublas(gemm_batched(handle, operation(desc.op_b), operation(desc.op_a), m, n, k, &kAlpha,
-                              t.items.second, type_ab, left_ld, t.items.first, type_ab, right_ld,
-                              &desc.beta, t.items.out, type_cd, out_ld, desc.batch_count,
-                              CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-                 "cublasGemmBatchedEx");
-  });
+  return {kUnknownUse, [=, handle = handle_](const Operands &t) {
+            constexpr float kAlpha = 1.0f;
+            check_cublas(gemm_batched(handle, operation(desc.op_b), operation(desc.op_a), m, n, k,
+                                      &kAlpha, t.items.second, type_ab, left_ld, t.items.first,
+                                      type_ab, right_ld, &desc.beta, t.items.out, type_cd, out_ld,
+                                      desc.batch_count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                         "cublasGemmBatchedEx");
+          }};
 }
 
-std::unique_ptr<Peer> Cublas::grouped_gemm(const std::vector<mp_gemm_desc_t> &items) const {
+PeerCall Cublas::grouped_gemm(const std::vector<mp_gemm_desc_t> &items) const {
   if (!has_groups()) throw std::runtime_error("cublasGemmGroupedBatchedEx is missing");
   std::vector<cublasOperation_t> left_ops, right_ops;
   std::vector<int> m, n, k, left_ld, right_ld, out_ld;
@@ -304,14 +285,15 @@ std::unique_ptr<Peer> Cublas::grouped_gemm(const std::vector<mp_gemm_desc_t> &it
   const cudaDataType_t type_ab = cublas_type(items.front().dtype_ab);
   const cudaDataType_t type_cd = cublas_type(items.front().dtype_cd);
   const std::vector<int> sizes(items.size(), 1);
-  return std::make_unique<BlasCall>([=, handle = handle_](const Operands &t) {
-    check_cublas(
-        gemm_grouped(handle, left_ops.data(), right_ops.data(), m.data(), n.data(), k.data(),
-                     alpha.data(), t.items.second, type_ab, left_ld.data(), t.items.first, type_ab,
-                     right_ld.data(), beta.data(), t.items.out, type_cd, out_ld.data(),
-                     narrow(static_cast<int64_t>(sizes.size())), sizes.data(), CUBLAS_COMPUTE_32F),
-        "cublasGemmGroupedBatchedEx");
-  });
+  return {kUnknownUse, [=, handle = handle_](const Operands &t) {
+            check_cublas(
+                gemm_grouped(handle, left_ops.data(), right_ops.data(), m.data(), n.data(),
+                             k.data(), alpha.data(), t.items.second, type_ab, left_ld.data(),
+                             t.items.first, type_ab, right_ld.data(), beta.data(), t.items.out,
+                             type_cd, out_ld.data(), narrow(static_cast<int64_t>(sizes.size())),
+                             sizes.data(), CUBLAS_COMPUTE_32F),
+                "cublasGemmGroupedBatchedEx");
+          }};
 }
 
 }  // namespace mpbench
@@ -330,8 +312,8 @@ CublasLt::~CublasLt() = default;
 size_t CublasLt::version() const {
   return 0;
 }
-std::unique_ptr<Peer> CublasLt::gemm(const mp_gemm_desc_t &, PeerMath, Epilogue) const {
-  return nullptr;
+PeerCalls CublasLt::gemm(const mp_gemm_desc_t &, PeerMath, Epilogue) const {
+  return {};
 }
 
 Cublas::Cublas(mp_context_t, mp_stream_t)
@@ -343,11 +325,11 @@ size_t Cublas::version() const {
 bool Cublas::has_groups() const {
   return false;
 }
-std::unique_ptr<Peer> Cublas::batched_gemm(const mp_gemm_desc_t &) const {
-  return nullptr;
+PeerCall Cublas::batched_gemm(const mp_gemm_desc_t &) const {
+  return {};
 }
-std::unique_ptr<Peer> Cublas::grouped_gemm(const std::vector<mp_gemm_desc_t> &) const {
-  return nullptr;
+PeerCall Cublas::grouped_gemm(const std::vector<mp_gemm_desc_t> &) const {
+  return {};
 }
 
 }  // namespace mpbench

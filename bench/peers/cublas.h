@@ -6,7 +6,6 @@
 // D^T = op(B)^T op(A)^T.  The operands are swapped and keep their flags, the reverse of shapes.h.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "bench/common.h"
@@ -38,15 +37,15 @@ class CublasLt {
   size_t version() const;
   const DynamicLibrary &library() const { return library_; }
 
-  /// Returns a problem that is ready to be enqueued: D = epilogue(op(A) op(B) + beta D).  Its
-  /// choices are the available algorithms, 1 to kChoices, in the heuristic's order.  Partial sums
-  /// of split-k are reduced in fp32, never in the type of D.  A bias gradient has D's type here.
+  /// Returns D = epilogue(op(A) op(B) + beta D) by the available algorithms, 1 to kChoices, in the
+  /// heuristic's order.  The calls use this object, which must outlive them.  Partial sums of
+  /// split-k are reduced in fp32, never in the type of D.  A bias gradient has D's type here.
   /// @param desc      may be a strided batch
   /// @param math      precision in which FP32 operands are multiplied
   /// @param epilogue  cuBLASLt has no sums and flags: for these, its GEMM alone
   /// @throws std::runtime_error if cuBLASLt has no algorithm for it.
-  std::unique_ptr<Peer> gemm(const mp_gemm_desc_t &desc, PeerMath math = PeerMath::kFp32,
-                             Epilogue epilogue = Epilogue::kNone) const;
+  PeerCalls gemm(const mp_gemm_desc_t &desc, PeerMath math = PeerMath::kFp32,
+                 Epilogue epilogue = Epilogue::kNone) const;
 
  private:
   friend class CublasLtGemm;
@@ -74,11 +73,11 @@ class Cublas {
 
   /// Returns a pointer-array batch: cublasGemmBatchedEx.
   /// @throws std::runtime_error if an extent exceeds 32 bits.
-  std::unique_ptr<Peer> batched_gemm(const mp_gemm_desc_t &desc) const;
+  PeerCall batched_gemm(const mp_gemm_desc_t &desc) const;
   /// Returns a grouped GEMM: cublasGemmGroupedBatchedEx with one entry per group.
   /// @param items  shapes of the entries; the types are those of the first entry
   /// @throws std::runtime_error if an extent exceeds 32 bits, or if cuBLAS is older than 12.5.
-  std::unique_ptr<Peer> grouped_gemm(const std::vector<mp_gemm_desc_t> &items) const;
+  PeerCall grouped_gemm(const std::vector<mp_gemm_desc_t> &items) const;
 
  private:
   DynamicLibrary library_;

@@ -1,8 +1,9 @@
 // Another implementation of an operation of mpcore, ready for one problem.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 namespace mpbench {
 
@@ -43,19 +44,13 @@ struct PeerWorkspace {
   int64_t used;   ///< size that the algorithm requires; -1 = unknown
 };
 
-class Peer {
- public:
-  Peer() = default;
-  Peer(const Peer &) = delete;
-  Peer &operator=(const Peer &) = delete;
-  virtual ~Peer() = default;
-
-  /// Number of algorithms for the problem, the library's default first; 0 = only the default, which
-  /// the library does not identify.
-  virtual size_t choices() const { return 1; }
-  virtual PeerWorkspace workspace(size_t choice) const = 0;
+/// A call by one algorithm of another library.
+struct PeerCall {
+  PeerWorkspace workspace;
   /// Enqueues the call on the machine's stream.
-  virtual void enqueue(const Operands &tensors, size_t choice) const = 0;
+  std::function<void(const Operands &)> enqueue;
 };
+/// The algorithms of a library for a problem, its default first.
+using PeerCalls = std::vector<PeerCall>;
 
 }  // namespace mpbench

@@ -26,7 +26,7 @@ class BatchedBench : BenchState {
  private:
   Comparand comparand(const BatchedShape &shape) const;
   std::string library_for(BatchForm form) const;
-  std::unique_ptr<Peer> make_peer(const BatchedShape &shape) const;
+  PeerCalls make_peer(const BatchedShape &shape) const;
 
   ProblemTimer timer_{options_, machine_, report_};
   std::unique_ptr<CublasLt> lt_ = open_peer<CublasLt>(
@@ -44,12 +44,12 @@ std::string BatchedBench::library_for(BatchForm form) const {
                                           : ", a loop");
 }
 
-std::unique_ptr<Peer> BatchedBench::make_peer(const BatchedShape &shape) const {
+PeerCalls BatchedBench::make_peer(const BatchedShape &shape) const {
   const mp_gemm_desc_t desc = make_desc(shape, options_.dtype);
   if (shape.form == BatchForm::kStrided) return lt_->gemm(desc);
-  if (shape.form == BatchForm::kPointers) return blas_->batched_gemm(desc);
+  if (shape.form == BatchForm::kPointers) return {blas_->batched_gemm(desc)};
   const Cublas *const grouped = blas_ && blas_->has_groups() ? blas_.get() : nullptr;
-  return std::make_unique<GroupPeer>(*lt_, grouped, shape, options_.dtype);
+  return group_calls(*lt_, grouped, shape, options_.dtype);
 }
 
 Comparand BatchedBench::comparand(const BatchedShape &shape) const {

@@ -125,27 +125,26 @@ Operation batched_operation(const Machine &machine, const BatchedShape &shape, m
   return operation;
 }
 
-GroupPeer::GroupPeer(const CublasLt &loop, const Cublas *grouped, const BatchedShape &shape,
-                     mp_dtype_t dtype)
-    : elem_bytes_(dtype_bytes(dtype)), offsets_(shape.offsets()) {
+PeerCalls group_calls(const CublasLt &loop, const Cublas *grouped, const BatchedShape &shape,
+                      mp_dtype_t dtype) {
   std::vector<mp_gemm_desc_t> items;
+  PeerCalls entries;
   for (int64_t i = 0; i < shape.count; ++i) {
     items.push_back(item_desc(shape, i, dtype));
-    loop_.push_back(loop.gemm(items.back()));
+    entries.push_back(loop.gemm(items.back()).front());
   }
-  if (grouped != nullptr) grouped_ = grouped->grouped_gemm(items);
-}
-
-void GroupPeer::enqueue(const Operands &t, size_t choice) const {
-  if (choice == 1) return grouped_->enqueue(t, 0);
-  for (size_t i = 0; i < loop_.size(); ++i) {
-    const ItemOffsets &at = offsets_[i];
-    loop_[i]->enqueue(
-        Operands{.first = static_cast<const char *>(t.first) + at.first * elem_bytes_,
-                 .second = static_cast<const char *>(t.second) + at.second * elem_bytes_,
-                 .out = static_cast<char *>(t.out) + at.out * elem_bytes_},
-        0);
-  }
+  const auto enqueue_all = [entries, offsets = shape.offsets(),
+                            elem_bytes = dtype_bytes(dtype)](const Operands &t) {
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const ItemOffsets &at = offsets[i];
+      entries[i].enqueue({.first = static_cast<const char *>(t.first) + at.first * elem_bytes,
+                          .second = static_cast<const char *>(t.second) + at.second * elem_bytes,
+                          .out = static_cast<char *>(t.out) + at.out * elem_bytes});
+    }
+  };
+  PeerCalls calls = {{{.limit = CublasLt::kWorkspaceBytes, .used = -1}, enqueue_all}};
+  if (grouped != nullptr) calls.push_back(grouped->grouped_gemm(items));
+  return calls;
 }
 
 }  // namespace mpbench

@@ -82,9 +82,8 @@ CallCase gemm(int64_t edge, const std::string &what = {}, bool enqueues = true,
                 }};
   if (change == nullptr)
     call.make_peer = [desc](const Machine &machine, const CublasLt &library) -> Work {
-      const std::shared_ptr<Peer> peer = library.gemm(desc);
-      return [peer, x = matrices_of(machine, desc)] {
-        peer->enqueue({x->a.data(), x->b.data(), x->d.data()}, 0);
+      return [call = library.gemm(desc).front(), x = matrices_of(machine, desc)] {
+        call.enqueue({x->a.data(), x->b.data(), x->d.data()});
       };
     };
   return call;

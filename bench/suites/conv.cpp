@@ -12,22 +12,12 @@
 namespace mpbench {
 namespace {
 
-/// cuDNN's algorithm search, then the engines of its graph API.
-class CudnnPeer : public Peer {
- public:
-  explicit CudnnPeer(std::vector<DnnCall> calls) : calls_(std::move(calls)) {}
-
-  size_t choices() const override { return calls_.size() > 1 ? calls_.size() : 0; }
-  PeerWorkspace workspace(size_t choice) const override {
-    return {.limit = Cudnn::kWorkspaceBytes, .used = calls_[choice].workspace_bytes};
-  }
-  void enqueue(const Operands &t, size_t choice) const override {
-    calls_[choice].enqueue({const_cast<void *>(t.first), const_cast<void *>(t.second), t.out});
-  }
-
- private:
-  std::vector<DnnCall> calls_;
-};
+PeerCall peer_call(const DnnCall &call) {
+  return {{.limit = Cudnn::kWorkspaceBytes, .used = call.workspace_bytes},
+          [call](const Operands &t) {
+            call.enqueue({const_cast<void *>(t.first), const_cast<void *>(t.second), t.out});
+          }};
+}
 
 class ConvBench : BenchState {
  public:
@@ -54,18 +44,19 @@ void ConvBench::measure(const ConvShape &shape) {
 Comparand ConvBench::comparand(const ConvShape &shape) {
   const mp_conv2d_desc_t desc = make_desc(shape, options_.dtype, options_.out_dtype);
   const mp_conv2d_desc_t fp32_desc = make_desc(shape, MP_FP32, MP_FP32);
+  // The algorithm search, then the engines of the graph API.
   const auto make_peer = [=, this](const Problem &problem) {
-    std::vector<DnnCall> calls = {
-        library_->convolution(desc, shape.op, PeerLayout::kOwn, problem.first_set())};
+    PeerCalls calls = {
+        peer_call(library_->convolution(desc, shape.op, PeerLayout::kOwn, problem.first_set()))};
     const std::vector<DnnCall> engines =
         report_.make_or_note("engine of cuDNN's graph API for " + shape.name(),
                              [&] { return library_->convolution_engines(desc, shape.op); });
-    calls.insert(calls.end(), engines.begin(), engines.end());
-    return std::make_unique<CudnnPeer>(std::move(calls));
+    for (const DnnCall &engine : engines) calls.push_back(peer_call(engine));
+    return calls;
   };
   const auto make_fp32_peer = [=, this](const Problem &problem, PeerMath math) {
-    return std::make_unique<CudnnPeer>(std::vector{library_->convolution(
-        fp32_desc, shape.op, PeerLayout::kFastest, problem.first_set(), math)});
+    return PeerCalls{peer_call(library_->convolution(fp32_desc, shape.op, PeerLayout::kFastest,
+                                                     problem.first_set(), math))};
   };
   return {.name = shape.name(),
           .operation = [=, this] { return conv_operation(machine_, shape, desc); },

@@ -12,34 +12,24 @@
 namespace mpbench {
 namespace {
 
-/// GEMM of cuBLASLt, then the statistics pass of mpcore over D: cuBLASLt has no epilogue that
-/// measures a 16-bit result.
-class GemmThenStats : public Peer {
- public:
-  /// @throws std::runtime_error if cuBLASLt has no algorithm for the GEMM.
-  GemmThenStats(const Machine &machine, const CublasLt &library, const mp_gemm_desc_t &desc,
-                const Problem &problem)
-      : machine_(machine), gemm_(library.gemm(desc)) {
-    for (const Operands &set : problem.all_sets())
-      lists_[set.out] = make_list(machine.context(), desc.dtype_cd, {set.out}, {desc.m * desc.n});
-  }
-
-  size_t choices() const override { return gemm_->choices(); }
-  PeerWorkspace workspace(size_t choice) const override { return gemm_->workspace(choice); }
-  void enqueue(const Operands &t, size_t choice) const override {
-    gemm_->enqueue(t, choice);
-    mp_stats_outputs_t outputs;
-    MP_INIT_STRUCT(&outputs);
-    outputs.amax = t.epilogue.amax;
-    outputs.found_inf = t.epilogue.found_inf;
-    check(mp_tensor_stats(lists_.at(t.out).get(), &outputs, machine_.stream()));
-  }
-
- private:
-  const Machine &machine_;
-  std::unique_ptr<Peer> gemm_;
-  std::map<const void *, TensorList> lists_;  ///< key: address of D
-};
+/// Appends the statistics pass of mpcore over D: cuBLASLt has no epilogue that measures a 16-bit
+/// result.
+PeerCalls with_stats(PeerCalls gemms, const Machine &machine, const mp_gemm_desc_t &desc,
+                     const Problem &problem) {
+  const auto lists = std::make_shared<std::map<const void *, TensorList>>();  // key: address of D
+  for (const Operands &set : problem.all_sets())
+    (*lists)[set.out] = make_list(machine.context(), desc.dtype_cd, {set.out}, {desc.m * desc.n});
+  for (PeerCall &call : gemms)
+    call.enqueue = [&machine, lists, gemm = std::move(call.enqueue)](const Operands &t) {
+      gemm(t);
+      mp_stats_outputs_t outputs;
+      MP_INIT_STRUCT(&outputs);
+      outputs.amax = t.epilogue.amax;
+      outputs.found_inf = t.epilogue.found_inf;
+      check(mp_tensor_stats(lists->at(t.out).get(), &outputs, machine.stream()));
+    };
+  return gemms;
+}
 
 class EpilogueBench : BenchState {
  public:
@@ -65,11 +55,11 @@ Comparand EpilogueBench::comparand(const EpilogueShape &shape) const {
           .is_bare = true,
           .operation = [=, this] { return epilogue_operation(machine_, shape, desc); },
           .library = library_ ? name_of(*library_) + then : "",
-          .make_peer = [=, this](const Problem &problem) -> std::unique_ptr<Peer> {
-            if (is_measured_apart)
-              return std::make_unique<GemmThenStats>(machine_, *library_, desc, problem);
-            return library_->gemm(desc, PeerMath::kFp32, shape.epilogue);
-          }};
+          .make_peer =
+              [=, this](const Problem &problem) {
+                const PeerCalls gemms = library_->gemm(desc, PeerMath::kFp32, shape.epilogue);
+                return is_measured_apart ? with_stats(gemms, machine_, desc, problem) : gemms;
+              }};
 }
 
 }  // namespace

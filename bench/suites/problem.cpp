@@ -113,7 +113,7 @@ const Operands &Problem::next_set() {
 }
 
 template <typename Call>
-void Problem::for_each_call(const Operands &set, Call call) const {
+void Problem::for_each_call(const Operands &set, const Call &call) const {
   for (int64_t i = 0; i < operation_.calls; ++i)
     call(Operands{.first = static_cast<const char *>(set.first) + i * first_bytes(),
                   .second = set.second,
@@ -126,17 +126,13 @@ void Problem::enqueue_own(const char *kernel, const Operands &set) const {
   for_each_call(set, [&](const Operands &t) { operation_.enqueue(kernel, t, workspace_); });
 }
 
-void Problem::enqueue_peer(const Peer &peer, size_t choice, const Operands &set) const {
-  for_each_call(set, [&](const Operands &t) { peer.enqueue(t, choice); });
-}
-
 Work Problem::own(const char *kernel) {
   reserve_workspace(kernel);
   return [this, kernel] { enqueue_own(kernel, next_set()); };
 }
 
-Work Problem::peer(const Peer &peer, size_t choice) {
-  return [this, &peer, choice] { enqueue_peer(peer, choice, next_set()); };
+Work Problem::peer(const PeerCall &call) {
+  return [this, enqueue = call.enqueue] { for_each_call(next_set(), enqueue); };
 }
 
 std::vector<Result> Problem::results_of(const Operands &set) const {
@@ -154,13 +150,13 @@ std::vector<Result> Problem::results_of(const Operands &set) const {
   return results;
 }
 
-std::string Problem::difference_to(const Peer &peer, size_t choice) {
+std::string Problem::difference_to(const PeerCall &call) {
   const Operands &set = first_set();
   const std::vector<Result> results = results_of(set);
   const Values own = values_of(
       machine_, [&] { enqueue_own(nullptr, set); }, results);
   return difference(
-      machine_, own, [&] { enqueue_peer(peer, choice, set); }, results, operation_.tolerance);
+      machine_, own, [&] { for_each_call(set, call.enqueue); }, results, operation_.tolerance);
 }
 
 }  // namespace mpbench

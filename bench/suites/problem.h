@@ -27,11 +27,11 @@ class Problem {
   /// Work that runs all calls on the next set of operands; allocates the workspace of a forced
   /// kernel.
   Work own(const char *kernel = nullptr);
-  Work peer(const Peer &peer, size_t choice = 0);
+  Work peer(const PeerCall &call);
 
   /// Compares the results of mpcore and the peer, except for sums and flags of an epilogue.
   /// @return a clause that describes the difference, "" if there is none
-  std::string difference_to(const Peer &peer, size_t choice);
+  std::string difference_to(const PeerCall &call);
 
  private:
   void fill_sets(RandomPool &pool);
@@ -43,9 +43,8 @@ class Problem {
   int64_t out_bytes() const;
   const Operands &next_set();
   void enqueue_own(const char *kernel, const Operands &set) const;
-  void enqueue_peer(const Peer &peer, size_t choice, const Operands &set) const;
   template <typename Call>
-  void for_each_call(const Operands &set, Call call) const;
+  void for_each_call(const Operands &set, const Call &call) const;
 
   const Machine &machine_;
   Operation operation_;

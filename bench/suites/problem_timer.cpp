@@ -43,75 +43,70 @@ Figures ProblemTimer::compare(const Comparand &comparand, Problem &problem, cons
   Figures figures = untimed_figures(problem);
   Comparison comparison(problem.own());
 
-  const std::unique_ptr<Peer> peer =
+  const PeerCalls peers =
       make_peer("peer", comparand, [&] { return comparand.make_peer(problem); });
-  size_t best = 0;
+  const size_t best = best_choice(problem, peers);
   std::optional<PeerResult> best_result;
-  if (peer) {
-    best = best_choice(problem, *peer);
-    comparison.add(figures.peer, comparand.library, problem.peer(*peer));
-    if (best != 0) comparison.add(best_result, comparand.library, problem.peer(*peer, best));
-  }
-  Fp32Side fp32_side;
+  if (!peers.empty()) comparison.add(figures.peer, comparand.library, problem.peer(peers[0]));
+  if (best != 0) comparison.add(best_result, comparand.library, problem.peer(peers[best]));
+  std::unique_ptr<Problem> fp32;
   if (!comparand.is_bare && !options_.tunes && figures.dtype != MP_FP32)
-    add_baselines(comparand, fp32_side, comparison, figures.baselines);
+    fp32 = add_baselines(comparand, comparison, figures.baselines);
 
   figures.timing = comparison.run(stopwatch_, pace);
   const double seconds = options_.sustained_seconds(comparand.is_headline, machine_.on_host());
   if (seconds > 0) {
     figures.sustained = SustainedResult{stopwatch_.sustain(problem.own(), seconds)};
-    if (peer) figures.sustained->peer = stopwatch_.sustain(problem.peer(*peer), seconds);
+    if (!peers.empty())
+      figures.sustained->peer = stopwatch_.sustain(problem.peer(peers[0]), seconds);
   }
-  if (!peer) return figures;
-  figures.peer_workspace = peer->workspace(0);
+  if (peers.empty()) return figures;
+  figures.peer_workspace = peers[0].workspace;
   const auto agrees = [&](size_t choice) {
     return report_.add_agreement(comparand.library, comparand.name,
-                                 problem.difference_to(*peer, choice));
+                                 problem.difference_to(peers[choice]));
   };
   figures.peer->agrees = agrees(0);
   if (best_result) best_result->agrees = agrees(best);
-  if (peer->choices() > 0)
-    figures.peer_best = BestChoice{.choice = static_cast<int64_t>(best) + 1,
-                                   .of = static_cast<int64_t>(peer->choices()),
-                                   .workspace = peer->workspace(best),
-                                   .result = best_result.value_or(*figures.peer)};
+  figures.peer_best = BestChoice{.choice = static_cast<int64_t>(best) + 1,
+                                 .of = static_cast<int64_t>(peers.size()),
+                                 .workspace = peers[best].workspace,
+                                 .result = best_result.value_or(*figures.peer)};
   return figures;
 }
 
-size_t ProblemTimer::best_choice(Problem &problem, const Peer &peer) const {
-  if (peer.choices() < 2) return 0;
+size_t ProblemTimer::best_choice(Problem &problem, const PeerCalls &peers) const {
+  if (peers.size() < 2) return 0;
   std::vector<Work> choices;
-  for (size_t choice = 0; choice < peer.choices(); ++choice)
-    choices.push_back(problem.peer(peer, choice));
+  for (const PeerCall &call : peers) choices.push_back(problem.peer(call));
   return fastest_choice(choices, stopwatch_, machine_);
 }
 
-void ProblemTimer::add_baselines(const Comparand &comparand, Fp32Side &side, Comparison &comparison,
-                                 Baselines &baselines) {
-  if (!machine_.on_host() && comparand.library.empty()) return;
-  side.problem = report_.make_or_note("FP32 baseline for " + comparand.name, [&] {
+std::unique_ptr<Problem> ProblemTimer::add_baselines(const Comparand &comparand,
+                                                     Comparison &comparison, Baselines &baselines) {
+  if (!machine_.on_host() && comparand.library.empty()) return nullptr;
+  auto problem = report_.make_or_note("FP32 baseline for " + comparand.name, [&] {
     return std::make_unique<Problem>(machine_, fp32_pool_, comparand.fp32_operation());
   });
-  if (!side.problem) return;
+  if (!problem) return nullptr;
   if (machine_.on_host()) {
-    comparison.add(baselines.fp32, "mpcore, FP32", side.problem->own());
-    return;
+    comparison.add(baselines.fp32, "mpcore, FP32", problem->own());
+    return problem;
   }
-  const auto add = [&](const char *name, PeerMath math, std::unique_ptr<Peer> &peer,
-                       std::optional<PeerResult> &baseline) {
-    peer = make_peer(name + std::string(" baseline"), comparand,
-                     [&] { return comparand.make_fp32_peer(*side.problem, math); });
-    if (peer) comparison.add(baseline, comparand.library + ", " + name, side.problem->peer(*peer));
+  const auto add = [&](const char *name, PeerMath math, std::optional<PeerResult> &baseline) {
+    const PeerCalls peers = make_peer(name + std::string(" baseline"), comparand,
+                                      [&] { return comparand.make_fp32_peer(*problem, math); });
+    if (!peers.empty())
+      comparison.add(baseline, comparand.library + ", " + name, problem->peer(peers[0]));
   };
-  add("FP32", PeerMath::kFp32, side.fp32, baselines.fp32);
-  if (machine_.info().arch >= kFirstArchWithTf32)
-    add("TF32", PeerMath::kTf32, side.tf32, baselines.tf32);
+  add("FP32", PeerMath::kFp32, baselines.fp32);
+  if (machine_.info().arch >= kFirstArchWithTf32) add("TF32", PeerMath::kTf32, baselines.tf32);
+  return problem;
 }
 
 template <typename Make>
-std::unique_ptr<Peer> ProblemTimer::make_peer(const std::string &what, const Comparand &comparand,
-                                              Make make) {
-  if (comparand.library.empty()) return nullptr;
+PeerCalls ProblemTimer::make_peer(const std::string &what, const Comparand &comparand, Make make) {
+  if (comparand.library.empty()) return {};
   return report_.make_or_note(what + " for " + comparand.name, make);
 }
 

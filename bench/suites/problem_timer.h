@@ -22,8 +22,8 @@ struct Comparand {
   std::function<Operation()> operation, fp32_operation = {};
   std::string library;  ///< peer library and version; empty = none
   /// Both throw std::runtime_error if the library has no algorithm for the problem.
-  std::function<std::unique_ptr<Peer>(const Problem &)> make_peer;
-  std::function<std::unique_ptr<Peer>(const Problem &, PeerMath)> make_fp32_peer = {};
+  std::function<PeerCalls(const Problem &)> make_peer;
+  std::function<PeerCalls(const Problem &, PeerMath)> make_fp32_peer = {};
 };
 
 /// Times a problem, or, on a software device, only counts it.
@@ -38,20 +38,15 @@ class ProblemTimer : BenchState {
                const std::optional<Pace> &pace = {});
 
  private:
-  /// The same problem with FP32 operands, and its peers.
-  struct Fp32Side {
-    std::unique_ptr<Problem> problem;
-    std::unique_ptr<Peer> fp32, tf32;
-  };
-
   Figures compare(const Comparand &comparand, Problem &problem, const Pace &pace);
   /// Index of the peer's fastest algorithm.
-  size_t best_choice(Problem &problem, const Peer &peer) const;
-  void add_baselines(const Comparand &comparand, Fp32Side &side, Comparison &comparison,
-                     Baselines &baselines);
-  /// NULL if the peer cannot run this problem; a note reports the missing `what`.
+  size_t best_choice(Problem &problem, const PeerCalls &peers) const;
+  /// Adds the same problem with FP32 operands, which it returns; NULL if there is none.
+  std::unique_ptr<Problem> add_baselines(const Comparand &comparand, Comparison &comparison,
+                                         Baselines &baselines);
+  /// Empty if the peer cannot run this problem; a note reports the missing `what`.
   template <typename Make>
-  std::unique_ptr<Peer> make_peer(const std::string &what, const Comparand &comparand, Make make);
+  PeerCalls make_peer(const std::string &what, const Comparand &comparand, Make make);
 
   Stopwatch stopwatch_{machine_};
   RandomPool pool_{machine_, options_.dtype}, fp32_pool_{machine_, MP_FP32};

@@ -45,50 +45,35 @@ class Matrix {
 
 constexpr Tolerance kSmall = {.absolute = 1e-6, .relative = 1e-6};
 
-/// The same GEMM by another kernel, with operands that a test may change.
-class OtherKernel : public Peer {
- public:
-  explicit OtherKernel(Operation operation) : operation_(std::move(operation)) {}
-  PeerWorkspace workspace(size_t) const override { return {.limit = 0, .used = 0}; }
-  void enqueue(const Operands &t, size_t) const override {
-    Operands changed = t;
-    change(changed);
-    operation_.enqueue("simt_64x64x16", changed, {});
-  }
-
-  std::function<void(Operands &)> change = [](Operands &) {};
-
- private:
-  Operation operation_;
-};
+/// The same GEMM by another kernel, with operands that `change` may change.
+PeerCall other_kernel(
+    const Operation &operation, void (*change)(Operands &) = [](Operands &) {}) {
+  return {{.limit = 0, .used = 0}, [=](Operands t) {
+            change(t);
+            operation.enqueue("simt_64x64x16", t, {});
+          }};
+}
 
 Shape shape_of(int64_t m, int64_t n, int64_t k, mp_op_t op_a = MP_OP_N, mp_op_t op_b = MP_OP_T) {
   return {.set = "test", .m = m, .n = n, .k = k, .op_a = op_a, .op_b = op_b};
 }
 
 /// Reference for a batch: one call of mp_gemm per matrix, on the operands of each set.
-class Loop : public Peer {
- public:
-  Loop(const Machine &machine, const BatchedShape &shape) : machine_(machine), shape_(shape) {}
-  PeerWorkspace workspace(size_t) const override { return {.limit = 0, .used = 0}; }
-  void enqueue(const Operands &t, size_t) const override {
-    const std::vector<ItemOffsets> offsets = shape_.offsets();
-    for (int64_t i = 0; i < shape_.count; ++i) {
-      Shape item = shape_.gemm;
-      item.m = shape_.rows_of(i);
-      const ItemOffsets &at = offsets[static_cast<size_t>(i)];
-      const mp_gemm_desc_t desc = make_desc(item, MP_FP16, MP_FP16);
-      check(mp_gemm(machine_.context(), &desc, static_cast<const char *>(t.first) + 2 * at.first,
-                    static_cast<const char *>(t.second) + 2 * at.second, nullptr,
-                    static_cast<char *>(t.out) + 2 * at.out, nullptr, nullptr, 0,
-                    machine_.stream()));
-    }
-  }
-
- private:
-  const Machine &machine_;
-  BatchedShape shape_;
-};
+PeerCall loop_of(const Machine &machine, const BatchedShape &shape) {
+  return {{.limit = 0, .used = 0}, [&machine, shape](const Operands &t) {
+            const std::vector<ItemOffsets> offsets = shape.offsets();
+            for (int64_t i = 0; i < shape.count; ++i) {
+              Shape item = shape.gemm;
+              item.m = shape.rows_of(i);
+              const ItemOffsets &at = offsets[static_cast<size_t>(i)];
+              const mp_gemm_desc_t desc = make_desc(item, MP_FP16, MP_FP16);
+              check(mp_gemm(
+                  machine.context(), &desc, static_cast<const char *>(t.first) + 2 * at.first,
+                  static_cast<const char *>(t.second) + 2 * at.second, nullptr,
+                  static_cast<char *>(t.out) + 2 * at.out, nullptr, nullptr, 0, machine.stream()));
+            }
+          }};
+}
 
 }  // namespace
 
@@ -162,9 +147,9 @@ TEST_CASE("bench: two kernels agree, and a sum without one element of k does not
   mp_gemm_desc_t desc = make_desc(shape, dtype, out);
   RandomPool pool(machine, dtype);
   Problem problem(machine, pool, gemm_operation(machine, shape, desc));
-  CHECK(problem.difference_to(OtherKernel(gemm_operation(machine, shape, desc)), 0) == "");
+  CHECK(problem.difference_to(other_kernel(gemm_operation(machine, shape, desc))) == "");
   desc.k -= 1;
-  CHECK(problem.difference_to(OtherKernel(gemm_operation(machine, shape, desc)), 0) != "");
+  CHECK(problem.difference_to(other_kernel(gemm_operation(machine, shape, desc))) != "");
 }
 
 TEST_CASE("bench: results without the accumulated input do not agree", "[bench]") {
@@ -174,9 +159,9 @@ TEST_CASE("bench: results without the accumulated input do not agree", "[bench]"
   mp_gemm_desc_t desc = make_desc(shape, MP_FP16, MP_DTYPE_NONE);
   RandomPool pool(machine, MP_FP16);
   Problem problem(machine, pool, gemm_operation(machine, shape, desc));
-  CHECK(problem.difference_to(OtherKernel(gemm_operation(machine, shape, desc)), 0) == "");
+  CHECK(problem.difference_to(other_kernel(gemm_operation(machine, shape, desc))) == "");
   desc.beta = 0;
-  CHECK_THAT(problem.difference_to(OtherKernel(gemm_operation(machine, shape, desc)), 0),
+  CHECK_THAT(problem.difference_to(other_kernel(gemm_operation(machine, shape, desc))),
              StartsWith("4096 of 4096"));
 }
 
@@ -190,8 +175,8 @@ TEST_CASE("bench: two kernels agree for every epilogue, and an omitted part is f
   const mp_gemm_desc_t desc = make_desc(shape, MP_FP16);
   RandomPool pool(machine, MP_FP16);
   Problem problem(machine, pool, epilogue_operation(machine, shape, desc));
-  OtherKernel other(epilogue_operation(machine, shape, desc));
-  CHECK(problem.difference_to(other, 0) == "");
+  const Operation operation = epilogue_operation(machine, shape, desc);
+  CHECK(problem.difference_to(other_kernel(operation)) == "");
   const EpilogueTensors &t = problem.first_set().epilogue;
   if (epilogue == Epilogue::kDgeluDbias) {
     CHECK(t.dbias[135] != 0);
@@ -199,14 +184,12 @@ TEST_CASE("bench: two kernels agree for every epilogue, and an omitted part is f
     CHECK(*t.amax > 1);
     CHECK(*t.found_inf == 0);
   }
-  if (t.bias != nullptr) {
-    other.change = [](Operands &o) { o.epilogue.bias = nullptr; };
-    CHECK(problem.difference_to(other, 0) != "");
-  }
-  if (epilogue == Epilogue::kBiasGeluAux) {
-    other.change = [](Operands &o) { o.epilogue.aux = nullptr; };
-    CHECK_THAT(problem.difference_to(other, 0), StartsWith("9792 of 9792"));
-  }
+  const auto without_bias = [](Operands &o) { o.epilogue.bias = nullptr; };
+  const auto without_aux = [](Operands &o) { o.epilogue.aux = nullptr; };
+  if (t.bias != nullptr) CHECK(problem.difference_to(other_kernel(operation, without_bias)) != "");
+  if (epilogue == Epilogue::kBiasGeluAux)
+    CHECK_THAT(problem.difference_to(other_kernel(operation, without_aux)),
+               StartsWith("9792 of 9792"));
 }
 
 TEST_CASE("bench: batches and groups agree with a loop of GEMMs", "[bench]") {
@@ -217,9 +200,9 @@ TEST_CASE("bench: batches and groups agree with a loop of GEMMs", "[bench]") {
   BatchedShape shape{form, 3, shape_of(40, 72, 64)};
   RandomPool pool(machine, MP_FP16);
   Problem problem(machine, pool, batched_operation(machine, shape, MP_FP16));
-  CHECK(problem.difference_to(Loop(machine, shape), 0) == "");
+  CHECK(problem.difference_to(loop_of(machine, shape)) == "");
   // Without the last matrix.
   shape.count = 2;
   if (!is_group(form))
-    CHECK_THAT(problem.difference_to(Loop(machine, shape), 0), StartsWith("2880 of 8640"));
+    CHECK_THAT(problem.difference_to(loop_of(machine, shape)), StartsWith("2880 of 8640"));
 }
