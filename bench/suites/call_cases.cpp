@@ -277,61 +277,6 @@ CallCase on_scaler(const char *name, const char *problem, bool enqueues, const C
           }};
 }
 
-/// Case of a call on two arrays of `count` elements or bytes.
-template <typename Call>
-CallCase on_arrays(const char *name, int64_t count, const char *unit, Call call) {
-  constexpr int64_t kLargestBytes = 4;
-  return {.call = name,
-          .problem = count > 0 ? text("%lld %s", static_cast<long long>(count), unit) : "empty",
-          .enqueues = count > 0,
-          .make = [count, call](const Machine &machine, Pools &) -> Work {
-            const auto memory =
-                std::make_shared<Buffer>(machine.context(), 2 * kLargestBytes * kTensorElems);
-            char *const src = memory->as<char>();
-            char *const dst = src + kLargestBytes * kTensorElems;
-            return [=, context = machine.context(), stream = machine.stream()] {
-              (void)memory;
-              check(call(context, dst, src, count, stream));
-            };
-          }};
-}
-
-mp_status_t cast(mp_context_t context, void *dst, const void *src, int64_t elems,
-                 mp_stream_t stream) {
-  return mp_cast(context, src, MP_FP32, dst, MP_FP16, elems, stream);
-}
-mp_status_t fill(mp_context_t context, void *dst, const void *, int64_t bytes, mp_stream_t stream) {
-  return mp_memset(context, dst, 0, static_cast<size_t>(bytes), stream);
-}
-mp_status_t copy(mp_context_t context, void *dst, const void *src, int64_t bytes,
-                 mp_stream_t stream) {
-  return mp_memcpy(context, dst, src, static_cast<size_t>(bytes), stream);
-}
-
-CallCase softmax_xent(int64_t rows) {
-  constexpr int64_t kRows = 128, kClasses = 1000;
-  return {.call = "mp_softmax_xent",
-          .problem = rows > 0 ? text("%lldx%lld", static_cast<long long>(rows),
-                                     static_cast<long long>(kClasses))
-                              : "empty",
-          .enqueues = rows > 0,
-          .make = [rows](const Machine &machine, Pools &) -> Work {
-            const auto logits =
-                std::make_shared<Buffer>(make_buffer(machine.context(), kRows * kClasses, MP_FP16));
-            const auto labels = std::make_shared<Buffer>(machine.context(), 4 * kRows);
-            const auto losses = std::make_shared<Buffer>(machine.context(), 4 * (kRows + 1));
-            return [=, &machine, desc = mp_xent_desc_default(rows, kClasses, MP_FP16)] {
-              mp_xent_tensors_t t;
-              MP_INIT_STRUCT(&t);
-              t.x = t.dx = logits->data();
-              t.labels = labels->data();
-              t.row_loss = losses->as<float>();
-              t.loss = rows > 0 ? t.row_loss + kRows : nullptr;
-              check(mp_softmax_xent(machine.context(), &desc, &t, machine.stream()));
-            };
-          }};
-}
-
 }  // namespace
 
 std::vector<CallCase> call_cases() {
@@ -371,13 +316,6 @@ std::vector<CallCase> call_cases() {
                               mp_step_outcome_t outcome;
                               return mp_scaler_query_step(scaler, 1, &outcome);
                             }));
-  for (const int64_t count : {kTensorElems, int64_t{0}}) {
-    cases.push_back(on_arrays("mp_cast", count, "elements", cast));
-    cases.push_back(on_arrays("mp_memset", count, "bytes", fill));
-    cases.push_back(on_arrays("mp_memcpy", count, "bytes", copy));
-  }
-  cases.push_back(softmax_xent(128));
-  cases.push_back(softmax_xent(0));
   return cases;
 }
 
