@@ -29,8 +29,6 @@ struct StepOp {
 
 /// Returns the variants of the step, then its passes.
 std::vector<StepOp> step_ops();
-/// Passes that form a step, and passes around it, each as a separate call.
-std::vector<StepOp> pass_ops();
 
 /// Creates work that cycles through as many data sets as exceed L2.
 Work make_rotating(const StepOp &op, const Machine &machine, Pools &pools, const Layout &layout,
