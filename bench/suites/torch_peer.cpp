@@ -1,22 +1,16 @@
 #include "torch_peer.h"
 
-#include <cstdlib>
+#include "support/json.h"
 
 namespace mpbench {
 namespace {
 
-/// Returns the value of `key` in a line of flat JSON, without quotes; the script writes no escapes.
-std::string field(const std::string &line, const std::string &key) {
-  const std::string label = '"' + key + "\": ";
-  const size_t found = line.find(label);
-  if (found == std::string::npos) return {};
-  const size_t begin = found + label.size();
-  if (line[begin] == '"') return line.substr(begin + 1, line.find('"', begin + 1) - begin - 1);
-  return line.substr(begin, line.find_first_of(",}", begin) - begin);
-}
+using mptools::Json;
 
-double number(const std::string &line, const std::string &key) {
-  return std::strtod(field(line, key).c_str(), nullptr);
+/// Returns the answer; null if the script has ended.
+Json ask(CoProcess &python, const std::string &line) {
+  const Json answer = Json::parse(python.ask(line), nullptr, /*allow_exceptions=*/false);
+  return answer.is_object() ? answer : Json();
 }
 
 std::vector<std::string> command_of(const std::string &home, const std::string &script, int ordinal,
@@ -35,9 +29,10 @@ TorchPeer::TorchPeer(const std::string &home, const std::string &script, int ord
 
 bool TorchPeer::prepare(const std::string &problem, const std::string &label,
                         const std::string &subject, Report &report) {
-  const std::string answer = python_.ask("prepare " + problem);
-  absent_ = answer.empty() || field(answer, "absent") == "true";
-  const std::string reason = answer.empty() ? "PyTorch could not be timed" : field(answer, "error");
+  const Json answer = ask(python_, "prepare " + problem);
+  absent_ = answer.is_null() || answer.value("absent", false);
+  const std::string reason =
+      answer.is_null() ? "PyTorch could not be timed" : answer.value("error", "");
   if (!reason.empty())
     report.add_note("No torch reference for " + (absent_ ? subject : label) + ": " + reason + ".");
   return reason.empty();
@@ -48,16 +43,15 @@ void TorchPeer::take_turn() {
 }
 
 std::optional<PeerResult> TorchPeer::result() {
-  const std::string answer = python_.ask("result");
-  if (number(answer, "median_us") <= 0.0) return std::nullopt;
-  PeerResult result{.name = field(answer, "peer"),
-                    .median_us = number(answer, "median_us"),
-                    .q1_us = number(answer, "q1_us"),
-                    .q3_us = number(answer, "q3_us")};
-  if (const std::string known = field(answer, "deterministic"); !known.empty())
-    result.deterministic = known == "true";
-  if (!field(answer, "workspace_bytes").empty())
-    result.workspace_bytes = static_cast<int64_t>(number(answer, "workspace_bytes"));
+  const Json answer = ask(python_, "result");
+  if (!answer.contains("median_us")) return std::nullopt;
+  PeerResult result{.name = answer.at("peer"),
+                    .median_us = answer.at("median_us"),
+                    .q1_us = answer.at("q1_us"),
+                    .q3_us = answer.at("q3_us")};
+  if (answer.contains("deterministic")) result.deterministic = answer["deterministic"].get<bool>();
+  if (answer.contains("workspace_bytes"))
+    result.workspace_bytes = answer["workspace_bytes"].get<int64_t>();
   return result;
 }
 
