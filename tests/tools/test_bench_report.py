@@ -68,38 +68,29 @@ def test_fresh_run(fresh, tool):
     assert not twice, "no two rows have one name"
     # Rows of layers continue those of older results, which have fewer fields.
     assert len(results.keyed_rows(run).keys() & results.keyed_rows(read(RESULTS / "h200_layers.json")).keys()) == 6
-    products = [row for row in run["rows"] if row["bench"] == "rnn"]
-    layers = [row for row in run["rows"] if row["bench"] == "rnn_layer"]
-    gates = {"vanilla": 1, "lstm": 4, "gru": 3}
-    # A pass of a recurrent layer counts DeepBench's operations.
-    assert all(row["flop"] == 2 * gates[row["cell"]] * row["hidden"] ** 2 * row["batch"] * row["timesteps"]
-               for row in products + layers)
+    products, layers = ([row for row in run["rows"] if row["bench"] == bench] for bench in ("rnn", "rnn_layer"))
     # Every pass is measured with and without cells, in the same types.
-    assert [row["shape"] for row in layers] == [row["shape"] for row in products]
-    assert [results.types_of(row) for row in layers] == [results.types_of(row) for row in products]
+    assert [(row["shape"], results.types_of(row), row["flop"]) for row in layers] == [
+        (row["shape"], results.types_of(row), row["flop"]) for row in products]
     assert {row["pass"] for row in layers} == {"fprop", "dgrad", "wgrad"}
     assert all((row["reserve_bytes"] > 0) == row["training"] == (row["set"] == "deepbench_rnn_train") for row in layers)
-    assert not any("with_w_ih" in row or "peer" in row for row in layers), "rows without a peer have no peer times"
+    assert not any("with_w_ih" in row or "peer" in row or "sustained" in row for row in run["rows"])
     steps = [row for row in run["rows"] if row["bench"] == "step"]
-    assert {row["tensors"] for row in steps} == {1, 100}, "the step is measured in 1 and 100 tensors"
+    assert {(row["tensors"], row["layout"]) for row in steps} == {(1, "one"), (100, "x100")}
     layers = [row for row in run["rows"] if row["bench"] in results.TRANSFORMERS]
     forms = ("full", "causal", "window", "packed", "layer", "layer+residual", "rms", "rms+residual", "labels", "swiglu", "geglu")
     # Both passes of every mask, kind of normalization and activation are measured.
     assert {(row["form"], row["pass"]) for row in layers} == {(form, one) for form in forms for one in ("forward", "backward")}
     assert all(("copy_gb_per_s" in row) == (row["bench"] == "norm") for row in layers)
     assert all(("time_over_products" in row) == (row["bench"] == "gated") for row in layers)
-    calls = {(row["call"], row["problem"]): row["median_us"] for row in run["rows"] if row["bench"] == "calls"}
-    # Argument checks and kernel selection of mp_gemm are timed.
-    assert ("mp_gemm", "empty") in calls
-    assert ("mp_gemm_workspace_size", "4096x4096x4096") in calls
+    calls = {(row["call"], row["problem"]) for row in run["rows"] if row["bench"] == "calls"}
+    assert {("mp_gemm", "empty"), ("mp_gemm_workspace_size", "4096x4096x4096")} <= calls
     # Calls that execute device work on the host target are not timed.
     assert ("mp_gemm", "4096x4096x4096") not in calls
     assert any(note.startswith("calls: on the host target only calls") for note in run["notes"])
     startup = {row["phase"]: row["median_us"] for row in run["rows"] if row["bench"] == "startup"}
-    # Each phase of startup is present and shorter than the total.
     assert set(startup) == {"load", "context", "memory", "first", "total", "second"}
     assert all(startup[phase] < startup["total"] for phase in ("load", "context", "memory", "first"))
-    assert all((row["tensors"] == 1) == (row["layout"] == "one") for row in steps), "a layout has its name"
     graphs = {(row["layers"], row["width"], row["batch"], row["dtype"]): row for row in run["rows"] if row["bench"] == "graph"}
     # Both networks have rows in fp32 and mixed precision; a row implies bit-identical results.
     assert set(graphs) == {(*shape, dtype) for shape in ((8, 32, 16), (4, 256, 128)) for dtype in ("fp16", "fp32")}
@@ -114,21 +105,15 @@ def test_fresh_run(fresh, tool):
 
 @pytest.mark.timing
 def test_sustained(build, run, tool, tmp_path):
-    """Each contestant runs alone if the option requests it; on the host target only then."""
+    """Each contestant runs alone if the option requests it."""
     file = tmp_path / "sustained.json"
-    command = (build / "mpbench", "gemm", "--device", "host", "--peer", "none", "--filter", "deepbench_infer_device",
-               "--limit", "1", "--json", file)
-    for flags, seconds in ((("--sustained", "0.02"), 0.02), (("--sustained", "0"), None), ((), None)):
-        run(*command, *flags)
-        tool("--check", file)
-        row, = json.loads(file.read_text())["rows"]
-        assert ("sustained" in row) == (seconds is not None)
-        if seconds:
-            alone = row["sustained"]
-            # The second half of the time is measured.
-            lasted_us = alone["median_us"] * alone["batches"] * alone["calls_per_batch"]
-            assert alone["q1_us"] <= alone["median_us"] <= alone["q3_us"] and alone["batches"] >= 1
-            assert lasted_us > 0 and "peer_sustained" not in row
+    run(build / "mpbench", "gemm", "--device", "host", "--peer", "none", "--filter", "deepbench_infer_device", "--limit", "1",
+        "--sustained", "0.02", "--json", file)
+    tool("--check", file)
+    row, = read(file)["rows"]
+    alone = row["sustained"]
+    assert alone["q1_us"] <= alone["median_us"] <= alone["q3_us"] and alone["batches"] >= 1
+    assert alone["median_us"] > 0 and "peer_sustained" not in row
 
 
 @pytest.mark.timing
@@ -232,14 +217,6 @@ def test_compare(tool, sample, tmp_path):
     tool("--compare", SAMPLE, slow, "--limit", "1.6")  # the limit is applied
     tool("--compare", slow, SAMPLE)  # a speedup is not a failure
     tool("--compare", SAMPLE, SAMPLE, "--limit", "1")  # an equal result is equal
-
-    calls = [{"bench": "calls", "call": name, "problem": "empty", "median_us": us, "q1_us": us, "q3_us": us,
-              "batches": 1, "calls_per_batch": 1, "enqueue_us": us} for name, us in (("one", 1), ("two", 2))]
-    was = write(tmp_path / "calls.json", sample | {"rows": calls})
-    calls = copy.deepcopy(calls)
-    calls[1].update(median_us=5, q1_us=5, q3_us=5)
-    said = tool("--compare", was, write(tmp_path / "slow_calls.json", sample | {"rows": calls}), code=1)
-    assert said.count("slower:") == 1 and "slower: two, empty: 2.0 -> 5.0 us" in said, "a slower call is listed"
 
     fewer = copy.deepcopy(sample)
     lost = fewer["rows"].pop(0)
