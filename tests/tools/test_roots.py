@@ -62,18 +62,6 @@ def test_root_is_cached(tmp_path):
 
 
 @needs_root
-def test_uncommitted_copies_the_working_tree(tmp_path):
-    said, code = both(tmp_path, "--quick", "--keep", "--uncommitted", "bookworm")
-    assert code == 0, said
-    copy = tmp_path / "roots/bookworm/root/mpcore"
-    ours = subprocess.check_output(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                                   text=True)
-    assert {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file() and ".git" not in path.parts} == \
-        {name for name in ours.splitlines() if (ROOT / name).is_file()}
-    assert (copy / "Makefile").read_bytes() == (ROOT / "Makefile").read_bytes()
-
-
-@needs_root
 def test_ubuntu_has_another_mirror(tmp_path):
     said, _ = both(tmp_path, "--quick", "noble")
     assert ",make,g++,ca-certificates --components=main,universe noble " in said

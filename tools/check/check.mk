@@ -1,13 +1,13 @@
 # Checks that run no tests.  Included by the Makefile.
 
 .PHONY: check without-graph abi-check abi-baseline format cuda-gates kernel-baseline gpu-check
-## check: format, layers, English, budgets (BASE=v0.1), headers, bindings, symbols, docs, tables
+## check: format, layers, English, budgets, headers, bindings, symbols, docs, tables
 check: setup-check
 	@$(MAKE) lib
 	@tools/check/check_format
 	@tools/check/check_layers
 	@tools/check/check_prose
-	@tools/check/count_lines $(BASE:%=--base %)
+	@tools/check/count_lines
 	@tools/check/check_header $(CC) $(CXX)
 	@bindings/generate/generate --check
 	@tools/check/check_symbols $(BUILD)/libmpcore.so
