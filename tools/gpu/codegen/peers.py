@@ -15,9 +15,9 @@ MORE = 1.1  # limit relative to the instructions of the other library
 
 
 def read():
-    """Returns (compiler version, {library: description}, list of main loops)."""
+    """Returns (compiler version, list of main loops)."""
     stored = json.loads(FILE.read_text())
-    return stored["toolkit"], stored["libraries"], [dict(zip(stored["columns"], row)) for row in stored["main_loops"]]
+    return stored["toolkit"], [dict(zip(stored["columns"], row)) for row in stored["main_loops"]]
 
 
 def per_product(loop):
@@ -31,14 +31,14 @@ def ours(kernel):
     if not found or not kernel.main_loop:
         return None
     rows, columns, ping_pong = found.groups()
-    return {"library": "mpcore", "schedule": "ping-pong" if ping_pong == "true" else "cooperative",
-            "tile": [int(rows), int(columns)], "ops": "any", **kernel.main_loop}
+    return {"schedule": "ping-pong" if ping_pong == "true" else "cooperative",
+            "tile": [int(rows), int(columns)], **kernel.main_loop}
 
 
 def heavier(kernel, toolkits):
     """Yields a message if a kernel has more instructions than others with equal tile and
     schedule."""
-    toolkit, _, loops = read()
+    toolkit, loops = read()
     loop = ours(kernel)
     if loop is None or toolkits != {toolkit}:
         return
@@ -49,12 +49,3 @@ def heavier(kernel, toolkits):
     if per_product(loop) > MORE * per_product(most):
         yield (f"has {per_product(loop):.1f} main-loop instructions per HGMMA, "
                f"{most['library']} has {per_product(most):.1f}")
-
-
-def rows(kernels):
-    """Returns table cells of all main loops by tile."""
-    loops = [loop for loop in map(ours, kernels) if loop] + read()[2]
-    tiles = sorted({tuple(loop["tile"]) for loop in read()[2]}, reverse=True)
-    return [[f"{m}x{n} {loop['ops']}", loop["library"], loop["schedule"], str(loop["instructions"]),
-             str(loop["products"]), f"{per_product(loop):.1f}"]
-            for m, n in tiles for loop in loops if loop["tile"] == [m, n]]

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 
-from . import loads_in_flight, peers
+from . import loads_in_flight
 
 HEAD = ["kernel", "threads", "registers", "stack", "spills", "static smem", "dynamic smem", "blocks/SM",
         "occupancy", "limit", "in flight", "KiB/SM", "main loop", "code"]
@@ -66,12 +66,6 @@ def report(facts, with_instructions):
         rows = [[kernel.key, *(str(kernel.instructions[group]) for group in groups)] for kernel in counted]
         text += "\nStatic instruction counts\n" + aligned(["kernel", *groups], rows)
     return text
-
-
-def beside_peers(facts):
-    _, libraries, _ = peers.read()
-    return "".join(f"{library}: {what}.\n" for library, what in libraries.items()) + "\n" + aligned(
-        ["tile", "library", "schedule", "instructions", "HGMMA", "per HGMMA"], peers.rows(facts.kernels))
 
 
 def as_json(facts):
