@@ -1,9 +1,7 @@
-// mp_*_init: defaults of every struct.
+// mp_*_init: defaults of every struct, except those of optimizers (optimizer_desc.cpp).
 #include "capi/defaults.h"
 
 #include <limits>
-#include <string>
-#include <string_view>
 
 using namespace mp;
 
@@ -59,61 +57,6 @@ void set_loss(Desc &d) {
   d.weight = 1.0f;
   d.flags = MP_XENT_FLAG_IGNORE_LABEL;
   d.ignore_label = -100;
-}
-
-/// Defaults of an optimizer.  The first row of each kind is that of mp_param_group_init.
-struct OptimizerDefaults {
-  std::string_view name;
-  mp_optimizer_kind_t kind;
-  uint32_t flags;
-  float beta1, beta2, eps, weight_decay, trust_coefficient;
-};
-
-constexpr OptimizerDefaults kOptimizers[] = {
-    {"sgd", MP_OPT_SGD, 0, 0.9f, 0, 0, 0, 0.001f},
-    {"adam", MP_OPT_ADAM, 0, 0.9f, 0.999f, 1e-8f, 0, 0},
-    {"adamw", MP_OPT_ADAM, MP_OPT_FLAG_DECOUPLED_DECAY, 0.9f, 0.999f, 1e-8f, 0.01f, 0},
-    {"lamb", MP_OPT_LAMB, MP_OPT_FLAG_DECOUPLED_DECAY, 0.9f, 0.999f, 1e-6f, 0.01f, 0},
-    {"novograd", MP_OPT_NOVOGRAD, 0, 0.95f, 0.98f, 1e-8f, 0, 0},
-    {"adagrad", MP_OPT_ADAGRAD, 0, 0, 0, 1e-10f, 0, 0},
-    {"rmsprop", MP_OPT_RMSPROP, 0, 0, 0.9f, 1e-8f, 0, 0},
-};
-
-/// Returns zeros for an invalid kind.
-OptimizerDefaults defaults_of(const mp_optimizer_kind_t &kind) {
-  for (const OptimizerDefaults &row : kOptimizers)
-    if (row.kind == enum_value(kind)) return row;
-  return {};
-}
-
-OptimizerDefaults named_optimizer(std::string_view name) {
-  std::string known;
-  for (const OptimizerDefaults &row : kOptimizers) {
-    if (equals_ignore_case(name, row.name)) return row;
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
-  }
-  fail(MP_ERROR_NOT_FOUND, "name = \"", truncated(name), "\": must be one of ", known);
-}
-
-mp_param_group_t group_of(const OptimizerDefaults &row, float lr) {
-  auto h = zero_struct<mp_param_group_t>();
-  h.lr = lr;
-  h.lr_schedule = MP_LR_CONSTANT;
-  h.decay_power = 1.0f;
-  h.beta1 = row.beta1;
-  h.beta2 = row.beta2;
-  h.eps = row.eps;
-  h.weight_decay = row.weight_decay;
-  h.trust_coefficient = row.trust_coefficient;
-  return h;
-}
-
-mp_optimizer_desc_t desc_of(const mp_optimizer_kind_t &kind, uint32_t flags) {
-  auto d = zero_struct<mp_optimizer_desc_t>();
-  set_enum(kind, d.kind);
-  d.flags = flags;
-  d.num_groups = 1;
-  return d;
 }
 
 }  // namespace
@@ -185,36 +128,6 @@ mp_status_t mp_scaler_state_init(mp_scaler_state_t *state, size_t struct_size,
                                  const mp_scaler_config_t *config) {
   return init(__func__, state, "state", struct_size,
               [&] { return default_scaler_state(read_struct(config, "config")); });
-}
-
-mp_status_t mp_param_group_init(mp_param_group_t *group, size_t struct_size,
-                                mp_optimizer_kind_t kind, float lr) {
-  return init(__func__, group, "group", struct_size,
-              [&] { return group_of(defaults_of(kind), lr); });
-}
-
-mp_status_t mp_optimizer_desc_init(mp_optimizer_desc_t *desc, size_t struct_size,
-                                   mp_optimizer_kind_t kind) {
-  return init(__func__, desc, "desc", struct_size,
-              [&] { return desc_of(kind, defaults_of(kind).flags); });
-}
-
-mp_status_t mp_optimizer_desc_from_name(const char *name, mp_optimizer_desc_t *desc,
-                                        size_t desc_size, mp_param_group_t *group,
-                                        size_t group_size, float lr) {
-  OptimizerDefaults named{};
-  const mp_status_t status = init(__func__, desc, "desc", desc_size, [&] {
-    require_pointer(name, "name");
-    require_pointer(group, "group");
-    require_struct_size<mp_param_group_t>(group_size, "group", "->",
-                                          "; pass sizeof(mp_param_group_t) as group_size");
-    named = named_optimizer(name);
-    mp_optimizer_desc_t d = desc_of(named.kind, named.flags);
-    d.groups = group;
-    return d;
-  });
-  if (status != MP_SUCCESS) return status;
-  return init(__func__, group, "group", group_size, [&] { return group_of(named, lr); });
 }
 
 mp_status_t mp_model_options_init(mp_model_options_t *options, size_t struct_size) {

@@ -1,49 +1,99 @@
-// Checks of an optimizer's descriptor: hyperparameters and parallel tensor lists.
+// Optimizer kinds: names, defaults, and checks of descriptors: hyperparameters and parallel tensor
+// lists.
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "capi/defaults.h"
 #include "capi/objects.h"
 
 namespace mp {
 
-// ---------------------------------------------------------------------------- hyperparameters
+// ---------------------------------------------------------------------------- kinds
 
 namespace {
 
-/// Properties of an optimizer kind.
-struct Kind {
-  uint32_t flags;       ///< supported flags
-  bool beta1_is_decay;  ///< in [0, 1); else momentum >= 0, and m is optional if it is 0
-  bool has_beta2;
-  bool has_m, has_v;
+/// Use of beta1: as a decay in [0, 1), or as a momentum, where 0 means that there is no m.
+enum class Beta1 { unused, decay, momentum };
+/// Second moments: one for each element or for each tensor.
+enum class SecondMoment { none, per_element, per_tensor };
+
+/// Optimizer: properties of its kind, and defaults.
+struct Optimizer {
+  std::string_view name;
+  mp_optimizer_kind_t kind;
+  uint32_t supported_flags;
+  Beta1 use_of_beta1;
+  SecondMoment v;
+  uint32_t flags;      ///< this and all below: defaults
+  float beta1, beta2;  ///< beta2 = 0: not used
+  float eps, weight_decay, trust_coefficient;
 };
 
-Kind kind_of(mp_optimizer_kind_t kind) {
-  constexpr uint32_t kCommon = MP_OPT_FLAG_MODEL_OVERFLOW | MP_OPT_FLAG_STOCHASTIC_ROUNDING;
-  constexpr uint32_t kAdam = kCommon | MP_OPT_FLAG_DECOUPLED_DECAY | MP_OPT_FLAG_NO_BIAS_CORRECTION;
-  switch (kind) {
-    case MP_OPT_SGD:
-      return {kCommon | MP_OPT_FLAG_NESTEROV | MP_OPT_FLAG_DECAY_AFTER_MOMENTUM | MP_OPT_FLAG_LARC |
-                  MP_OPT_FLAG_LARS,
-              false, false, true, false};
-    case MP_OPT_ADAM:
-      return {kAdam, true, true, true, true};
-    case MP_OPT_LAMB:
-      return {kAdam | MP_OPT_FLAG_NVLAMB, true, true, true, true};
-    case MP_OPT_NOVOGRAD:
-      return {kCommon, true, true, true, true};
-    case MP_OPT_ADAGRAD:
-      return {kCommon | MP_OPT_FLAG_DECOUPLED_DECAY, false, false, false, true};
-    case MP_OPT_RMSPROP:
-      break;
-  }
-  return {kCommon, false, true, true, true};
+constexpr uint32_t kCommon = MP_OPT_FLAG_MODEL_OVERFLOW | MP_OPT_FLAG_STOCHASTIC_ROUNDING;
+constexpr uint32_t kSgd = kCommon | MP_OPT_FLAG_NESTEROV | MP_OPT_FLAG_DECAY_AFTER_MOMENTUM |
+                          MP_OPT_FLAG_LARC | MP_OPT_FLAG_LARS;
+constexpr uint32_t kDecoupled = MP_OPT_FLAG_DECOUPLED_DECAY;
+constexpr uint32_t kAdam = kCommon | kDecoupled | MP_OPT_FLAG_NO_BIAS_CORRECTION;
+constexpr uint32_t kLamb = kAdam | MP_OPT_FLAG_NVLAMB;
+
+using enum Beta1;
+using enum SecondMoment;
+
+/// All optimizers by ascending kind.  The first row of each kind has its defaults.
+constexpr Optimizer kOptimizers[] = {
+    {"sgd", MP_OPT_SGD, kSgd, momentum, none, 0, 0.9f, 0, 0, 0, 0.001f},
+    {"adam", MP_OPT_ADAM, kAdam, decay, per_element, 0, 0.9f, 0.999f, 1e-8f, 0, 0},
+    {"adamw", MP_OPT_ADAM, kAdam, decay, per_element, kDecoupled, 0.9f, 0.999f, 1e-8f, 0.01f, 0},
+    {"lamb", MP_OPT_LAMB, kLamb, decay, per_element, kDecoupled, 0.9f, 0.999f, 1e-6f, 0.01f, 0},
+    {"novograd", MP_OPT_NOVOGRAD, kCommon, decay, per_tensor, 0, 0.95f, 0.98f, 1e-8f, 0, 0},
+    {"adagrad", MP_OPT_ADAGRAD, kCommon | kDecoupled, unused, per_element, 0, 0, 0, 1e-10f, 0, 0},
+    {"rmsprop", MP_OPT_RMSPROP, kCommon, momentum, per_element, 0, 0, 0.9f, 1e-8f, 0, 0},
+};
+
+/// Returns the first row of a kind; zeros for an invalid kind.
+Optimizer optimizer_of(const mp_optimizer_kind_t &kind) {
+  for (const Optimizer &row : kOptimizers)
+    if (row.kind == enum_value(kind)) return row;
+  return {};
 }
+
+Optimizer named_optimizer(std::string_view name) {
+  std::string known;
+  for (const Optimizer &row : kOptimizers) {
+    if (equals_ignore_case(name, row.name)) return row;
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  }
+  fail(MP_ERROR_NOT_FOUND, "name = \"", truncated(name), "\": must be one of ", known);
+}
+
+mp_param_group_t default_group(const Optimizer &row, float lr) {
+  auto h = zero_struct<mp_param_group_t>();
+  h.lr = lr;
+  h.lr_schedule = MP_LR_CONSTANT;
+  h.decay_power = 1.0f;
+  h.beta1 = row.beta1;
+  h.beta2 = row.beta2;
+  h.eps = row.eps;
+  h.weight_decay = row.weight_decay;
+  h.trust_coefficient = row.trust_coefficient;
+  return h;
+}
+
+mp_optimizer_desc_t default_desc(const mp_optimizer_kind_t &kind, uint32_t flags) {
+  auto d = zero_struct<mp_optimizer_desc_t>();
+  set_enum(kind, d.kind);
+  d.flags = flags;
+  d.num_groups = 1;
+  return d;
+}
+
+// ---------------------------------------------------------------------------- hyperparameters
 
 bool has_momentum(const mp_param_group_t &group) {
   return group.beta1 != 0.0f;
@@ -53,7 +103,7 @@ bool has_momentum(const mp_param_group_t &group) {
 
 void check_group(const mp_param_group_t &group, std::string_view name,
                  const mp_optimizer_desc_t &desc) {
-  const Kind kind = kind_of(desc.kind);
+  const Optimizer optimizer = optimizer_of(desc.kind);
   const auto require = [&](bool good, auto value, const char *field, const char *reason) {
     MP_REQUIRE(good, MP_ERROR_INVALID_ARGUMENT, name, field, " = ", value, reason);
   };
@@ -65,7 +115,7 @@ void check_group(const mp_param_group_t &group, std::string_view name,
                             const char *reason = " must be positive and finite") {
     require(value > 0.0f && std::isfinite(value), value, field, reason);
   };
-  const auto decay = [&](float value, const char *field) {
+  const auto fraction = [&](float value, const char *field) {
     require(value >= 0.0f && value < 1.0f, value, field, " is outside [0, 1)");
   };
   const auto not_negative = [&](float value, const char *field) {
@@ -76,10 +126,9 @@ void check_group(const mp_param_group_t &group, std::string_view name,
   require(group.eps > 0.0f || desc.kind == MP_OPT_SGD, group.eps, "eps",
           " must be positive to avoid 0 / 0");
   require(std::isfinite(group.dampening), group.dampening, "dampening", " is not finite");
-  if (kind.has_beta2) decay(group.beta2, "beta2");
-  if (kind.beta1_is_decay)
-    decay(group.beta1, "beta1");
-  else if (kind.has_m)
+  if (optimizer.beta2 != 0.0f) fraction(group.beta2, "beta2");
+  if (optimizer.use_of_beta1 == decay) fraction(group.beta1, "beta1");
+  if (optimizer.use_of_beta1 == momentum)
     finite_not_negative(group.beta1, "beta1", " (momentum) is negative or not finite");
   if (desc.flags & (MP_OPT_FLAG_LARC | MP_OPT_FLAG_LARS))
     positive(group.trust_coefficient, "trust_coefficient",
@@ -108,8 +157,8 @@ void check_group(const mp_param_group_t &group, std::string_view name,
 }
 
 bool needs_m(const mp_param_group_t &group, const mp_optimizer_desc_t &desc) {
-  const Kind kind = kind_of(desc.kind);
-  return kind.has_m && (kind.beta1_is_decay || has_momentum(group));
+  const Beta1 use = optimizer_of(desc.kind).use_of_beta1;
+  return use == decay || (use == momentum && has_momentum(group));
 }
 
 void make_moments(mp_optimizer &optimizer) {
@@ -119,9 +168,10 @@ void make_moments(mp_optimizer &optimizer) {
     optimizer.own_m = make_zeros(optimizer.context, desc.grads->numel);
     desc.m = optimizer.own_m.get();
   }
-  if (desc.v == nullptr && kind_of(desc.kind).has_v) {
+  const SecondMoment v = optimizer_of(desc.kind).v;
+  if (desc.v == nullptr && v != none) {
     std::vector<int64_t> numel = desc.grads->numel;
-    if (desc.kind == MP_OPT_NOVOGRAD) std::ranges::fill(numel, 1);  // one v per tensor
+    if (v == per_tensor) std::ranges::fill(numel, 1);
     optimizer.own_v = make_zeros(optimizer.context, numel);
     desc.v = optimizer.own_v.get();
   }
@@ -166,27 +216,28 @@ void require_16bit(const mp_tensor_list &list, const char *name) {
 
 namespace {
 
-/// Checks NovoGrad's second moments: one number per tensor.
-void require_one_each(const mp_tensor_list &list, const char *name, const mp_tensor_list &grads) {
+/// Checks a list of second moments: one number per tensor.
+void require_one_each(const mp_tensor_list &list, const char *name, const mp_tensor_list &grads,
+                      mp_optimizer_kind_t kind) {
   MP_REQUIRE(list.context == grads.context, MP_ERROR_INVALID_ARGUMENT, name,
              " and grads belong to different contexts");
   MP_REQUIRE(list.numel.size() == grads.numel.size(), MP_ERROR_INVALID_ARGUMENT, name, " has ",
              list.numel.size(), " tensors, but grads has ", grads.numel.size());
   for (size_t t = 0; t < list.numel.size(); ++t) {
     MP_REQUIRE(list.numel[t] == 1, MP_ERROR_INVALID_ARGUMENT, name, ": tensor ", t,
-               " has numel = ", list.numel[t], ", but MP_OPT_NOVOGRAD requires 1");
+               " has numel = ", list.numel[t], ", but ", kind, " requires 1");
   }
 }
 
 void check_lists(const mp_optimizer_desc_t &desc, const ContextPtr &context) {
-  const Kind kind = kind_of(desc.kind);
+  const Optimizer optimizer = optimizer_of(desc.kind);
   const mp_tensor_list &grads = require_pointer(desc.grads, "grads");
   MP_REQUIRE(desc.master != nullptr || desc.model == nullptr, MP_ERROR_UNSUPPORTED,
              "master = NULL: a model without masters is not supported by this version");
   require_pointer(desc.master, "master");
-  MP_REQUIRE(kind.has_m || desc.m == nullptr, MP_ERROR_INVALID_ARGUMENT, "m = ", desc.m,
-             " must be NULL: ", desc.kind, " has no first moment");
-  MP_REQUIRE(kind.has_v || desc.v == nullptr, MP_ERROR_INVALID_ARGUMENT, "v = ", desc.v,
+  MP_REQUIRE(optimizer.use_of_beta1 != unused || desc.m == nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "m = ", desc.m, " must be NULL: ", desc.kind, " has no first moment");
+  MP_REQUIRE(optimizer.v != none || desc.v == nullptr, MP_ERROR_INVALID_ARGUMENT, "v = ", desc.v,
              " must be NULL: ", desc.kind, " has no second moment");
   MP_REQUIRE(grads.context == context, MP_ERROR_INVALID_ARGUMENT,
              "grads belongs to a different context than the optimizer");
@@ -197,10 +248,10 @@ void check_lists(const mp_optimizer_desc_t &desc, const ContextPtr &context) {
   check(desc.model, "model");
   check(desc.m, "m");
   check(desc.extra_grads, "extra_grads");
-  if (desc.kind != MP_OPT_NOVOGRAD)
+  if (optimizer.v != per_tensor)
     check(desc.v, "v");
   else if (desc.v != nullptr)
-    require_one_each(*desc.v, "v", grads);
+    require_one_each(*desc.v, "v", grads, desc.kind);
 }
 
 /// Tensor list of a descriptor.
@@ -238,7 +289,7 @@ void check_overlaps(const mp_optimizer_desc_t &desc) {
 }
 
 void check_flags(const mp_optimizer_desc_t &desc) {
-  const uint32_t supported = kind_of(desc.kind).flags;
+  const uint32_t supported = optimizer_of(desc.kind).supported_flags;
   for (const Enumerator &flag : enumerators_of<mp_optimizer_flags_t>())
     MP_REQUIRE((desc.flags & ~supported & static_cast<uint32_t>(flag.value)) == 0,
                MP_ERROR_INVALID_ARGUMENT, "flags = ", Flags{desc.flags}, ": ", flag.name,
@@ -259,7 +310,7 @@ void check_flags(const mp_optimizer_desc_t &desc) {
 
 mp_optimizer_desc_t read_desc(const mp_optimizer_desc_t *user, const ContextPtr &context) {
   const mp_optimizer_desc_t desc = read_struct(user, "desc");
-  require_enum(desc.kind, "kind", MP_OPT_SGD, MP_OPT_RMSPROP);
+  require_enum(desc.kind, "kind", std::begin(kOptimizers)->kind, std::rbegin(kOptimizers)->kind);
   check_flags(desc);
   require_positive(desc.num_groups, "num_groups");
   MP_CHECK_FIELDS(require_unset, desc, tensor_ids, first_elements, active, ema);
@@ -288,3 +339,35 @@ void require_data(const mp_optimizer &optimizer) {
 }
 
 }  // namespace mp
+
+using namespace mp;
+
+mp_status_t mp_param_group_init(mp_param_group_t *group, size_t struct_size,
+                                mp_optimizer_kind_t kind, float lr) {
+  return init(__func__, group, "group", struct_size,
+              [&] { return default_group(optimizer_of(kind), lr); });
+}
+
+mp_status_t mp_optimizer_desc_init(mp_optimizer_desc_t *desc, size_t struct_size,
+                                   mp_optimizer_kind_t kind) {
+  return init(__func__, desc, "desc", struct_size,
+              [&] { return default_desc(kind, optimizer_of(kind).flags); });
+}
+
+mp_status_t mp_optimizer_desc_from_name(const char *name, mp_optimizer_desc_t *desc,
+                                        size_t desc_size, mp_param_group_t *group,
+                                        size_t group_size, float lr) {
+  Optimizer named{};
+  const mp_status_t status = init(__func__, desc, "desc", desc_size, [&] {
+    require_pointer(name, "name");
+    require_pointer(group, "group");
+    require_struct_size<mp_param_group_t>(group_size, "group", "->",
+                                          "; pass sizeof(mp_param_group_t) as group_size");
+    named = named_optimizer(name);
+    mp_optimizer_desc_t d = default_desc(named.kind, named.flags);
+    d.groups = group;
+    return d;
+  });
+  if (status != MP_SUCCESS) return status;
+  return init(__func__, group, "group", group_size, [&] { return default_group(named, lr); });
+}
