@@ -70,7 +70,7 @@ XentCase any_case(mp_dtype_t dtype, int64_t rows, int64_t classes, uint64_t seed
   c.labels[0] = classes - 1;
   c.dtype_labels = any(random, {MP_INT32, MP_INT64});
   c.flags = one_in(3, random) ? 0 : uint32_t{MP_XENT_FLAG_IGNORE_LABEL};
-  c.ignore_label = any(random, {-100, -100, 255, std::numeric_limits<int32_t>::max()});
+  c.ignore_label = any(random, {-100, -100, 0, 255, std::numeric_limits<int32_t>::max()});
   c.loss_scale = any(random, {1.0f, 512.0f});
   c.weight = any(random, {1.0f, 0.75f});
   c.label_smoothing = any(random, {0.0f, 0.0f, 0.1f, 0.9f});
@@ -105,7 +105,7 @@ void check_any(const std::vector<int64_t> &lengths, int64_t rows, uint64_t cases
 
 TEST_CASE("xent: any options for short rows", "[xent][short]") {
   check_any({1, 2, 10, 32, 33, 100}, 9, 24);
-  check_any({1025, 1500}, 4, 12);
+  check_any({1025, 1500}, 4, 16);
 }
 
 TEST_CASE("xent: any options for rows of any length", "[xent]") {
@@ -151,27 +151,6 @@ TEST_CASE("xent long: a smaller launch of another thread keeps the limit of shar
   check(large);
   std::thread([&] { check(small); }).join();
   check(large);
-}
-
-TEST_CASE("xent long: any alignment of logits and gradient", "[xent][short]") {
-  uint64_t seed = 1200;
-  for (const mp_dtype_t dtype : kDtypes) {
-    const int64_t elements = static_cast<int64_t>(16 / mp_dtype_size(dtype));  // of a vector
-    for (int64_t offset = 0; offset < elements; ++offset) {
-      XentCase c = random_case(dtype, 3, 1025, 6.0, ++seed);
-      c.offset = offset;
-      c.loss_scale = 1024.0f;
-      check(c);  // rows of 1025 have different alignments
-      c.padding = elements - 1;
-      c.gradient_offset = 1;
-      c.gradient_padding = 2;
-      check(c);
-      c.in_place = true;
-      check(c);
-      c.forward_only = true;
-      check(c);
-    }
-  }
 }
 
 TEST_CASE("xent: more rows than concurrent blocks", "[xent]") {
