@@ -30,6 +30,12 @@ static void test_layout(void) {
                "dtype_dst");
   LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, at(1026), MP_FP32, NULL), MP_ERROR_MISALIGNED,
                "dst");
+  for (int empty = 0; empty < 4; empty++) {
+    int64_t e[] = {2, 3, 4, 5};
+    e[empty] = 0;
+    WORKS(mp_nchw_to_nhwc(context, e[0], e[1], e[2], e[3], NULL, MP_FP16, NULL, MP_FP32, NULL));
+    WORKS(mp_nhwc_to_nchw(context, e[0], e[1], e[2], e[3], NULL, MP_FP16, NULL, MP_FP32, NULL));
+  }
 }
 
 /* ---------------------------------------------------------------- pooling: 2 x 6 x 6 x 8 */
@@ -109,6 +115,9 @@ static void test_pool_pointers(void) {
   large.window_h = large.window_w = large.stride_h = large.stride_w = 1;
   FAILS(mp_pool2d_backward, (context, &large, NULL, NULL, at(kDy), at(kDx), NULL, NULL),
         MP_ERROR_INVALID_ARGUMENT, "x");
+  large.n = 0;
+  WORKS(mp_pool2d_forward(context, &large, NULL, NULL, NULL, NULL));
+  WORKS(mp_pool2d_backward(context, &large, NULL, NULL, NULL, NULL, NULL, NULL));
 }
 
 /* ---------------------------------------------------------------- batch normalization: 16 x 8 */

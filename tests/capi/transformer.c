@@ -44,6 +44,8 @@ static void test_sum_rows(void) {
   d.period = kPeriod;
   WORKS(mp_sum_rows(context, &d, NULL, sum, NULL, NULL));
   INVALID(mp_sum_rows, (context, &d, NULL, NULL, NULL, NULL), "sum = NULL");
+  d.columns = 0;
+  WORKS(mp_sum_rows(context, &d, NULL, NULL, NULL, NULL));
 }
 
 /* ---------------------------------------------------------------- strided copies */
@@ -112,10 +114,12 @@ static void test_glu(void) {
   d.activation = MP_ACT_DGELU;
   INVALID(mp_glu_forward, (context, &d, x, y, NULL),
           "activation = MP_ACT_DGELU is a derivative; pass the activation of the forward pass");
-  d = glu_desc();
-  d.rows = 0;
-  WORKS(mp_glu_forward(context, &d, NULL, NULL, NULL));
-  WORKS(mp_glu_backward(context, &d, NULL, NULL, NULL, NULL, NULL));
+  for (int which = 0; which < 2; which++) {
+    d = glu_desc();
+    *(which == 0 ? &d.rows : &d.columns) = 0;
+    WORKS(mp_glu_forward(context, &d, NULL, NULL, NULL));
+    WORKS(mp_glu_backward(context, &d, NULL, NULL, NULL, NULL, NULL));
+  }
 }
 
 /* ---------------------------------------------------------------- rotary embedding */
@@ -232,9 +236,12 @@ static void test_softmax_pointers(void) {
           "ld_y = 9 must equal ld_x = 8 if dx = dy");
   INVALID(mp_softmax_backward, (context, &d, y, dy, NULL, y, NULL, NULL),
           "ld_y = 9 must equal ld_x = 8 if dx = y");
-  d.rows = 0;
-  WORKS(mp_softmax_forward(context, &d, NULL, NULL, NULL, NULL));
-  WORKS(mp_softmax_backward(context, &d, NULL, NULL, NULL, NULL, NULL, NULL));
+  for (int which = 0; which < 2; which++) {
+    d = softmax_desc();
+    *(which == 0 ? &d.rows : &d.columns) = 0;
+    WORKS(mp_softmax_forward(context, &d, NULL, NULL, NULL, NULL));
+    WORKS(mp_softmax_backward(context, &d, NULL, NULL, NULL, NULL, NULL, NULL));
+  }
 }
 
 void test_transformer(void) {
