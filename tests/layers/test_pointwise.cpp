@@ -2,6 +2,7 @@
 // within the bounds of the epilogues' activations.
 #include <cstring>
 
+#include "tests/support/any.h"
 #include "tests/support/grad_stats.h"
 #include "tests/support/oracle.h"
 #include "tests/support/output_case.h"
@@ -216,65 +217,24 @@ void check(const Layer &l) {
 
 }  // namespace
 
-TEST_CASE("pointwise: small integers are exact", "[layers][pointwise][short]") {
-  for (const Function &f : kExact) {
-    for (const mp_dtype_t dtype : kDtypes)
-      for (const mp_dtype_t dtype_b : kDtypes)
-        for (const Rows rows : kRows) check(make_layer(f, {5, 12}, rows, dtype, dtype_b));
-  }
-}
-
-TEST_CASE("pointwise: rows of any length", "[layers][pointwise][short]") {
-  for (const int64_t columns : {1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 256, 257, 1000}) {
-    for (const Rows rows : kRows) {
-      for (const int64_t count : {1, 2, 9}) {
-        check(
-            make_layer({MP_POINTWISE_ADD, MP_ACT_NONE}, {count, columns}, rows, MP_FP16, MP_FP32));
-        check(make_layer({MP_POINTWISE_COPY, MP_ACT_DRELU}, {count, columns}, rows, MP_FP32,
-                         MP_BF16));
-      }
-    }
-  }
-}
-
-TEST_CASE("pointwise: unaligned tensors in place and out of place", "[layers][pointwise][short]") {
-  for (const mp_dtype_t dtype : kDtypes) {
-    for (const Rows rows : kRows) {
-      for (const Shape &shape : {Shape{3, 1337}, Shape{6, 664}}) {
-        Layer l = make_layer({MP_POINTWISE_MUL, MP_ACT_RELU}, shape, rows, dtype, MP_BF16);
-        for (const int64_t offset : {1, 4, 8}) {
-          for (int which = 1; which < 8; which++) {
-            l.a_offset = which & 1 ? offset : 0;
-            l.b_offset = which & 2 ? offset : 0;
-            l.y_offset = which & 4 ? offset : 0;
-            check(l);
-          }
-          l.in_place = InPlace::kA;
-          check(l);
-          l.in_place = InPlace::kNo;
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("pointwise: y can be b", "[layers][pointwise][short]") {
-  for (const mp_dtype_t dtype : kDtypes) {
-    for (const Function &f : kExact) {
-      if (!reads_b(f)) continue;
-      for (const int64_t offset : {0, 1}) {
-        Layer l = make_layer(f, {5, 991}, Rows::kDense, dtype, dtype);
-        l.in_place = InPlace::kB;
-        l.b_offset = offset;
-        check(l);
-        // ld_b is irrelevant for one row.
-        for (const Rows rows : {Rows::kApart, Rows::kOne, Rows::kRepeatedApart}) {
-          Layer one = make_layer(f, {1, 300}, rows, dtype, dtype);
-          one.in_place = InPlace::kB;
-          check(one);
-        }
-      }
-    }
+TEST_CASE("pointwise: rows of any length, layout, type and place are exact",
+          "[layers][pointwise][short]") {
+  for (uint64_t seed = 0; seed < 1500; seed++) {
+    Random random(seed);
+    const Function f = any(random, kExact);
+    const Shape shape{any(random, {1, 2, 3, 9}),
+                      any(random, {1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 256, 257, 664, 1000, 1337})};
+    const Rows rows = any(random, kRows);
+    const mp_dtype_t dtype = any(random, kDtypes);
+    Layer l = make_layer(f, shape, rows, dtype, one_in(2, random) ? dtype : any(random, kDtypes));
+    if (one_in(2, random))
+      for (int64_t *const offset : {&l.a_offset, &l.b_offset, &l.y_offset})
+        *offset = any(random, {0, 1, 4, 8});
+    // ld_b is irrelevant for one row.
+    const bool can_be_b =
+        reads_b(f) && l.desc.dtype_b == dtype && (rows == Rows::kDense || shape.rows == 1);
+    if (one_in(3, random)) l.in_place = can_be_b && one_in(2, random) ? InPlace::kB : InPlace::kA;
+    check(l);
   }
 }
 
