@@ -1,6 +1,7 @@
 // Rotary embeddings against fp64, the accuracy of sine and cosine, layouts, and default angles.
 #include <limits>
 
+#include "tests/support/any.h"
 #include "tests/support/bounds.h"
 #include "tests/support/grad_stats.h"
 #include "tests/support/testing.h"
@@ -134,40 +135,31 @@ double ulps(double got, double wanted) {
 
 }  // namespace
 
-TEST_CASE("rope: every shape, flag and type, in place and out of place", "[layers][rope][short]") {
-  for (const mp_dtype_t dtype : kDtypes)
-    for (const uint32_t flags : kAllFlags)
-      for (const int32_t head_dim : {2, 6, 16, 30, 32, 64, 130})
-        for (const int32_t heads : {1, 3, 9}) {
-          Layer l = make_layer(5, heads, head_dim, dtype, flags);
-          for (const int32_t rotary_dim : {head_dim, std::max(head_dim / 4 * 2, 2)}) {
-            l.desc.rotary_dim = rotary_dim;
-            for (const bool in_place : {false, true}) {
-              l.in_place = in_place;
-              check(l);
-            }
-          }
-        }
-}
-
-TEST_CASE("rope: strided and unaligned layouts", "[layers][rope][short]") {
-  for (const mp_dtype_t dtype : kDtypes)
-    for (const uint32_t flags : kAllFlags)
-      for (const int64_t offset : {0, 1, 8}) {
-        Layer l = make_layer(7, 10, 32, dtype, flags);
-        l.offset = offset;
-        l.desc.x_row = (10 + 2) * 32;  // q and k of a packed [q | k | v]
-        for (const bool in_place : {false, true}) {
-          l.in_place = in_place;
-          check(l);
-        }
-        l.desc.x_head = 35;
-        l.desc.x_row = 0;
-        check(l);
-        l.desc.x_head = 7 * 33;  // heads x rows x head_dim
-        l.desc.x_row = 33;
-        check(l);
-      }
+TEST_CASE("rope: any shape, layout, flag and type, in place and out of place",
+          "[layers][rope][short]") {
+  for (uint64_t seed = 0; seed < 600; seed++) {
+    Random random(seed);
+    const int64_t rows = any(random, {5, 7});
+    const int32_t heads = any(random, {1, 3, 9, 10}),
+                  head_dim = any(random, {2, 6, 16, 30, 32, 64, 130});
+    Layer l = make_layer(rows, heads, head_dim, any(random, kDtypes), any(random, kAllFlags));
+    if (one_in(2, random)) l.desc.rotary_dim = std::max(head_dim / 4 * 2, 2);
+    l.in_place = one_in(2, random);
+    l.offset = any(random, {0, 0, 1, 8});
+    switch (random.integer(0, 5)) {
+      case 0:
+        l.desc.x_row = (heads + 2) * head_dim;  // q and k of a packed [q | k | v]
+        break;
+      case 1:
+        l.desc.x_head = head_dim + 3;
+        break;
+      case 2:
+        l.desc.x_head = rows * (head_dim + 1);  // heads x rows x head_dim
+        l.desc.x_row = head_dim + 1;
+        break;
+    }
+    check(l);
+  }
 }
 
 TEST_CASE("rope: more tokens than one block processes", "[layers][rope]") {
