@@ -372,30 +372,17 @@ TEST_CASE("pool: the first of equal maxima gets the gradient", "[layers][pool][s
         std::vector<double>{7.0, 0.0, 0.0, 0.0});
 }
 
-TEST_CASE("pool: NaN and infinities propagate", "[layers][pool][short]") {
+TEST_CASE("pool: NaN and infinities reach only the pixels of their windows",
+          "[layers][pool][short]") {
   check_all(shapes(), [](const mp_pool2d_desc_t &d) {
     std::vector<double> x = random_integers(elems_of_x(d), 3, 7);
     const double special[] = {kNaN, kInfinity, -kInfinity, -kNaN, -0.0, -0.0};
     for (size_t i = 0; i < x.size(); i += 5) x[i] = special[i / 5 % 6];
     CHECK(count_outside(forward(d, x), run_forward(d, x), d.dtype) == 0);
-    if (d.mode != MP_POOL_MAX) return;
-    const std::vector<double> dy = random_integers(elems_of_y(d), 9, 8);
-    CHECK(count_different(backward(d, x, dy), run_backward(d, x, dy), d.dtype) == 0);
+    std::vector<double> dy = random_integers(elems_of_y(d), 9, 8);
+    for (size_t i = 3; i < dy.size(); i += 10) dy[i] = special[i / 10 % 2];
+    CHECK(count_outside(backward(d, x, dy), run_backward(d, x, dy), d.dtype) == 0);
   });
-}
-
-TEST_CASE("pool: a non-finite gradient reaches only the pixels of its window",
-          "[layers][pool][short]") {
-  mp_pool2d_desc_t d = make_desc(1, 4, 4, 9, 2, 2, 2, 2);
-  for (const mp_pool_mode_t mode : kModes) {
-    d.mode = mode;
-    const std::vector<double> x = random_integers(elems_of_x(d), 3, 9);
-    std::vector<double> dy = random_integers(elems_of_y(d), 8, 10);
-    dy[3] = kNaN;
-    dy[13] = kInfinity;
-    CAPTURE(mode);
-    CHECK(count_different(backward(d, x, dy), run_backward(d, x, dy), d.dtype) == 0);
-  }
 }
 
 TEST_CASE("pool: means of large numbers do not overflow", "[layers][pool][short]") {
