@@ -73,7 +73,7 @@ AttentionCase any_case(const KernelScope &kernel, Random &random) {
     for (int h = 0; h < heads; ++h)
       c.sinks.push_back(any(random, {-1e30f, -20.0f, 0.0f, 3.0f, 15.0f}));
   if (one_in(2, random)) return c;
-  c.desc.dropout = any(random, {0.002f, 0.25f, 0.5f, 0.99f});
+  c.desc.dropout = any(random, {0.001f, 0.002f, 0.25f, 0.5f, 0.99f});
   c.desc.dropout_seed = random.bits();
   c.offset = any(random, {uint64_t{0}, uint64_t{1} << 40 | 3});
   return c;
@@ -323,22 +323,6 @@ TEST_CASE("attention: each mask of dropout is the documented one", "[attention][
         wrong += (got.dv.at(0, j, h, i) == 0.0) != is_dropped;
       }
   CHECK(wrong == 0);
-}
-
-TEST_CASE("attention: another seed or offset gives another mask", "[attention][dropout][short]") {
-  MP_EACH_KERNEL;
-  AttentionCase c = random_case(MP_FP16, {.q_len = 20, .kv_len = 20}, 1200);
-  const AttentionResult without = run(c);
-  c.desc.dropout = 0.001f;  // rounds to 0
-  check_same(run(c), without);
-  c.desc.dropout = 0.5f;
-  const AttentionResult first = run(c);
-  check_same(run(c), first);
-  c.offset = 1;
-  CHECK(run(c).o.values != first.o.values);
-  c.offset = 0;
-  c.desc.dropout_seed = 1;
-  CHECK(run(c).o.values != first.o.values);
 }
 
 // ---------------------------------------------------------------------------- plans
