@@ -407,16 +407,6 @@ TEST_CASE("finite: an element with a non-finite update keeps its values, its nei
   }
 }
 
-TEST_CASE("finite: moments that a rule does not use are not checked",
-          "[finite][optimizer][short]") {
-  OptimizerRun run(plain_spec({{MP_FP32, 40}}));
-  run.master().fill(1.0);
-  run.m()->fill(std::nan(""));
-  run.grads().fill(0.25);
-  run.step();
-  CHECK(run.master().download()[0] == std::vector<double>(40, 0.75));
-}
-
 // ---------------------------------------------------------------------------- accumulation
 
 TEST_CASE("accumulate: an overflowing quotient raises the flag of its micro-batch",
