@@ -1,5 +1,4 @@
-// One scaler for several optimizers, several scalers in one program, and scales with which no step
-// can be taken.
+// One scaler for several optimizers, and the flag of a step.
 #include "step_fixtures.h"
 
 using namespace mptest;
@@ -95,20 +94,6 @@ TEST_CASE("shared scaler: lognormal uses the largest gradient of all optimizers"
   }
   // The last update consumed the measured amax.
   expect_status(mp_scaler_update(updated.get(), nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
-}
-
-TEST_CASE("shared scaler: scalers of different losses are independent", "[step][short]") {
-  const UniqueScaler one = scaler_of(MP_SCALER_POLICY_BACKOFF);
-  const UniqueScaler other = scaler_of(MP_SCALER_POLICY_LOGNORMAL);
-  Part a(1.0), b(2.0);
-  a.inject(HUGE_VAL);
-  a.step(one, 0);
-  b.step(other, 0);
-  CHECK(a.run.t() == 0);
-  CHECK(b.run.t() == 1);
-  CHECK(state_of(one.get()).skipped == 1);
-  CHECK(state_of(other.get()).skipped == 0);
-  CHECK(flag_of(other) == 0.0f);
 }
 
 TEST_CASE("shared scaler: MP_STEP_FLAG_KEEP_SCALER keeps the optimizer's internal scaler",

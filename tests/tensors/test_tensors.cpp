@@ -116,23 +116,6 @@ TEST_CASE("tensors: both sides of the chunk boundary are exact", "[tensors]") {
   }
 }
 
-TEST_CASE("tensors: repeated pairs of very different sizes are exact", "[tensors]") {
-  const std::vector<std::vector<int64_t>> pairs = {
-      {7777 * 77, 555 * 555}, {777, 555},   {555, 2048 * 32 + 1}, {2048 * 32 + 1, 555},
-      {555, 2048 * 32},       {33333, 555}, {555, 33333}};
-  for (const std::vector<int64_t> &pair : pairs) {
-    const bool small = pair[0] + pair[1] < 100000;
-    for (const int repeats : small ? std::vector<int>{1, 11} : std::vector<int>{1}) {
-      std::vector<TensorSpec> specs;
-      for (int i = 0; i < repeats; ++i) {
-        specs.push_back({MP_FP16, pair[0]});
-        specs.push_back({i % 2 == 0 ? MP_FP32 : MP_BF16, pair[1]});
-      }
-      check_exact(specs, 7);
-    }
-  }
-}
-
 TEST_CASE("tensors: thousands of tensors are exact", "[tensors]") {
   Random random(8);
   std::vector<TensorSpec> specs;
