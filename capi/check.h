@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <exception>
 
 #include "capi/message.h"
 
@@ -42,18 +41,6 @@ template <class... Parts>
 /// Turns the current exception into a status, mp_last_error and a line of log.
 /// @param is_returned  true if the caller receives the status; otherwise the error is always logged
 mp_status_t report_failure(const char *function, bool is_returned) noexcept;
-
-/// Runs a callback of the user.  If it throws, the call fails and the message names the callback.
-template <class Callback>
-auto call_back(const char *name, mp_status_t status, const Callback &callback) {
-  try {
-    return callback();
-  } catch (const std::exception &error) {
-    fail(status, name, " threw an exception: ", error.what());
-  } catch (...) {
-    fail(status, name, " threw an exception");
-  }
-}
 
 // ---------------------------------------------------------------------------- log
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -70,6 +71,18 @@ class Measuring : NotCopied {
  private:
   const int32_t before_;
 };
+
+/// Runs a callback of the user.  If it throws, the call fails and the message names the callback.
+template <class Callback>
+auto call_back(const char *name, mp_status_t status, const Callback &callback) {
+  try {
+    return callback();
+  } catch (const std::exception &error) {
+    fail(status, name, " threw an exception: ", error.what());
+  } catch (...) {
+    fail(status, name, " threw an exception");
+  }
+}
 
 // ---------------------------------------------------------------------------- device memory
 
