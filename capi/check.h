@@ -217,6 +217,14 @@ void require_enum(const Enum &field, const char *name, Enum first, Enum last) {
     fail_enum(name, value, enumerators_of<Enum>(), enum_value(first), enum_value(last));
 }
 
+/// Fails unless the field has one of the enumerators of its type, which must be contiguous.
+template <class Enum>
+void require_enum(const Enum &field, const char *name) {
+  const Enumerators all = enumerators_of<Enum>();
+  require_enum(field, name, static_cast<Enum>(all.front().value),
+               static_cast<Enum>(all.back().value));
+}
+
 inline void require_dtype(const mp_dtype_t &field, const char *name) {
   require_enum(field, name, MP_FP16, kLastFloatType);
 }

@@ -36,7 +36,7 @@ constexpr Preset kPresets[] = {
 };
 
 mp_scaler_config_t scaler_preset(const mp_scaler_preset_t &preset) {
-  require_enum(preset, "preset", MP_SCALER_PRESET_LOGNORMAL, MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX);
+  require_enum(preset, "preset");
   if (preset == MP_SCALER_PRESET_LOGNORMAL)
     return default_scaler_config(MP_SCALER_POLICY_LOGNORMAL);
   const Preset &row = *std::ranges::find(kPresets, preset, &Preset::preset);

@@ -257,7 +257,7 @@ void require_no_stride(const Matrix &matrix, mp_ragged_t ragged) {
 
 mp_gemm_desc_t read_desc(const mp_gemm_desc_t *user, const mp_ragged_t &ragged) {
   const mp_gemm_desc_t d = read_struct(user, "desc");
-  require_enum(ragged, "ragged", MP_RAGGED_M, MP_RAGGED_K);
+  require_enum(ragged, "ragged");
   check_operation(d);
   check_shape(d);
   require_no_stride(matrix_a(d), ragged);

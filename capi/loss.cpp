@@ -81,11 +81,11 @@ void require_tensors_of(const mp_xent_desc_t &d, const mp_xent_tensors_t &t) {
 
 mp_loss_desc_t read_desc(const mp_loss_desc_t *user) {
   const mp_loss_desc_t d = read_struct(user, "desc");
-  require_enum(d.kind, "kind", MP_LOSS_MSE, MP_LOSS_LINEAR);
+  require_enum(d.kind, "kind");
   MP_CHECK_FIELDS(require_dtype, d, dtype, dtype_target);
   require_count(d.count, "count", MP_FP32);
   require_finite(d.weight, "weight");
-  require_enum(d.reduction, "reduction", MP_LOSS_REDUCTION_MEAN, MP_LOSS_REDUCTION_SUM);
+  require_enum(d.reduction, "reduction");
   require_flags(d.flags, MP_LOSS_FLAG_IGNORE_TARGET, "flags");
   MP_REQUIRE((d.kind != MP_LOSS_HUBER && d.kind != MP_LOSS_SMOOTH_L1) ||
                  (d.delta > 0.0f && std::isfinite(d.delta)),

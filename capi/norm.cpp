@@ -45,7 +45,7 @@ void resolve_strides(const mp_norm_desc_t &d, const Stride &row, const Stride &g
 
 mp_norm_desc_t read_desc(const mp_norm_desc_t *user) {
   mp_norm_desc_t d = read_struct(user, "desc");
-  require_enum(d.kind, "kind", MP_NORM_LAYER, MP_NORM_RMS);
+  require_enum(d.kind, "kind");
   MP_CHECK_FIELDS(require_dtype, d, dtype, dtype_residual);
   MP_REQUIRE(d.dtype_residual == d.dtype || d.dtype_residual == MP_FP32, MP_ERROR_INVALID_ARGUMENT,
              "dtype_residual = ", d.dtype_residual, " must be dtype = ", d.dtype, " or MP_FP32");

@@ -137,8 +137,7 @@ void check_group(const mp_param_group_t &group, std::string_view name,
   MP_CHECK_FIELDS(finite_not_negative, group, l1, l2);
 
   const int32_t schedule = enum_value(group.lr_schedule);
-  require_enum(group.lr_schedule, Message(name, "lr_schedule").c_str(), MP_LR_CONSTANT,
-               MP_LR_INVERSE_SQRT);
+  require_enum(group.lr_schedule, Message(name, "lr_schedule").c_str());
   require(group.warmup_steps >= 0, group.warmup_steps, "warmup_steps", " is negative");
   if (schedule != MP_LR_CONSTANT && schedule != MP_LR_INVERSE_SQRT) {
     require(group.decay_steps >= 1, group.decay_steps, "decay_steps", " must be at least 1");

@@ -102,7 +102,7 @@ Region rope_region(const mp_rope_desc_t &d, const void *data, const char *name) 
 mp_softmax_desc_t read_desc(const mp_softmax_desc_t *user) {
   mp_softmax_desc_t d = read_struct(user, "desc");
   require_dtype(d.dtype, "dtype");
-  require_enum(d.mask, "mask", MP_SOFTMAX_MASK_NONE, MP_SOFTMAX_MASK_ADDITIVE);
+  require_enum(d.mask, "mask");
   require_flags(d.flags, MP_SOFTMAX_FLAG_LOG, "flags");
   MP_CHECK_FIELDS(require_not_negative, d, rows, columns);
   const NamedNumber rows{d.rows, "rows"}, columns{d.columns, "columns"};
