@@ -253,8 +253,9 @@ TEST_CASE("softmax: any mask, length, type and layout", "[layers][softmax][short
   }
 }
 
-TEST_CASE("softmax: more rows than the grid has warps", "[layers][softmax]") {
+TEST_CASE("softmax: more rows than the grid has warps or blocks", "[layers][softmax]") {
   for (const mp_softmax_mask_t mask : kMasks) check(make_layer(5003, 40, mask, MP_FP16));
+  check(make_layer(1003, 1030, MP_SOFTMAX_MASK_NONE, MP_FP16));
 }
 
 TEST_CASE("softmax: equal scores of 2^k columns are exact, and so is a score far above all others",
