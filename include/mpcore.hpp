@@ -6,8 +6,8 @@
 //
 // The manual is mpcore.h: a function calls the C function that its brief names, with the same
 // arguments, structs and enumerations.  A C function that takes a handle is a member of the class
-// of that handle, without its prefix.  Optional trailing arguments can be omitted.  Functions
-// without a handle, such as mp_version and mp_last_error, are called as in C.
+// of that handle, usually under its name without the prefix.  Functions without a handle are free
+// functions, or are called as in C (mp_version).  Optional trailing arguments can be omitted.
 //
 // Named handles and mp::memory convert to the arguments of C functions.  Temporaries do not,
 // because they are destroyed at the end of the statement.
@@ -902,8 +902,8 @@ class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destr
   }
 
   /// Sums the gradients over all ranks (mp_grads_all_reduce).
-  outcome<void> grad_all_reduce(const mp_comm_t &comm, float pre, float post,
-                                mp_stream_t stream = nullptr) const {
+  outcome<void> grads_all_reduce(const mp_comm_t &comm, float pre, float post,
+                                 mp_stream_t stream = nullptr) const {
     return check(mp_grads_all_reduce(get(), &comm, pre, post, stream));
   }
 };
@@ -954,7 +954,7 @@ class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
   }
 
   /// Returns the outcome of a step without waiting (mp_scaler_query_step).
-  outcome<mp_step_outcome_t> step_query(int64_t step) const {
+  outcome<mp_step_outcome_t> query_step(int64_t step) const {
     mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
     return detail::finish(mp_scaler_query_step(get(), step, &outcome), outcome);
   }
