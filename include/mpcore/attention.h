@@ -67,7 +67,7 @@ extern "C" {
 
 /** Bits of mp_attention_desc_t.flags. */
 typedef enum mp_attention_flags {
-  MP_ATTENTION_FLAG_CAUSAL = 1 << 0, /**< hides the keys after the diagonal */
+  MP_ATTENTION_FLAG_CAUSAL = 1 << 0, /**< masks the keys after the diagonal */
   MP_ATTENTION_FLAG_WINDOW = 1 << 1  /**< applies window_left and window_right */
 } mp_attention_flags_t;
 
@@ -78,9 +78,9 @@ typedef enum mp_attention_flags {
  *
  *  Frozen: part of mp_attention_desc_t. */
 typedef struct mp_attention_layout {
-  int64_t batch; /**< distance of sequences; read only in the padded form */
-  int64_t row;   /**< distance of rows */
-  int64_t head;  /**< distance of heads */
+  int64_t batch; /**< distance between sequences; read only in the padded form */
+  int64_t row;   /**< distance between rows */
+  int64_t head;  /**< distance between heads */
 } mp_attention_layout_t;
 
 /** Shape, masks and layouts of an attention. */
@@ -98,7 +98,7 @@ typedef struct mp_attention_desc {
   int64_t q_rows;       /**< packed: rows of q and o, less than 2^31; 0 = padded form */
   int64_t kv_rows;      /**< packed: rows of k and v, less than 2^31; 0 = padded form */
   float scale;          /**< factor of the scores, >= 0; 0 = 1 / sqrt(head_dim) */
-  uint32_t flags;       /**< mp_attention_flags_t, or-ed; 0 = all keys are visible */
+  uint32_t flags;       /**< bitwise or of mp_attention_flags_t; 0 = all keys are visible */
   int32_t window_left;  /**< visible keys before the diagonal, >= -1; -1 = all.  Read only with
                             MP_ATTENTION_FLAG_WINDOW */
   int32_t window_right; /**< visible keys after the diagonal, likewise; 0 if causal */

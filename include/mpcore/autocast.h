@@ -43,7 +43,7 @@ extern "C" {
 typedef enum mp_op_class {
   MP_OP_CLASS_UNLISTED = 0, /**< fp32, independent of its neighbors */
   MP_OP_CLASS_ALLOW = 1,    /**< always low precision: numerically safe, and faster */
-  /** Low precision between low-precision nodes, except downstream of a DENY. */
+  /** Low precision between low-precision nodes, except downstream of an MP_OP_CLASS_DENY. */
   MP_OP_CLASS_INFER = 2,
   /** fp32.  Propagates downstream through MP_OP_CLASS_INFER nodes, and through MP_OP_CLASS_CLEAR
    *  nodes that lead to another MP_OP_CLASS_INFER or MP_OP_CLASS_DENY. */
@@ -86,7 +86,7 @@ typedef enum mp_autocast_level {
   MP_AUTOCAST_LEVEL_FORCE_ALL = 4
 } mp_autocast_level_t;
 
-/** Bits of mp_autocast_config.flags. */
+/** Bits of mp_autocast_config_t.flags. */
 typedef enum mp_autocast_flags {
   MP_AUTOCAST_FLAG_NO_ENVIRONMENT = 1 << 0, /**< ignores environment variables */
   /** Ignores the performance condition, see mp_autocast_get_disabled_reason. */
@@ -105,7 +105,7 @@ typedef struct mp_autocast_config {
   mp_autocast_preset_t preset;
   mp_dtype_t dtype_low; /**< MP_FP16 or MP_BF16 */
   mp_autocast_level_t level;
-  uint32_t flags; /**< mp_autocast_flags_t, or-ed */
+  uint32_t flags; /**< bitwise or of mp_autocast_flags_t */
   /** Limit of |x|, >= 0; 0 = no limit.  A node that reads or writes a tensor with a larger
    *  mp_autocast_graph.tensor_amax is MP_OP_CLASS_DENY.  65504 / 64 leaves fp16 a headroom of six
    *  bits. */
@@ -181,7 +181,7 @@ MP_API mp_op_class_t mp_autocast_get_class(mp_autocast_t policy, const char *op_
 /** Returns the reason why autocast is disabled on a device, or NULL if it is enabled.
  *
  *  Performance condition: autocast is disabled if low precision is not faster on the device.  fp16
- *  requires Tensor Cores (sm_70), bf16 requires sm_80, and the host target has no faster 16-bit
+ *  requires tensor cores (sm_70), bf16 requires sm_80, and the host target has no faster 16-bit
  *  arithmetic.  This is not an error: mp_autocast_rewrite leaves the graph unchanged and logs one
  *  warning.  MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE ignores the condition; MP_AUTOCAST=off always
  *  disables autocast.
@@ -190,7 +190,7 @@ MP_API mp_op_class_t mp_autocast_get_class(mp_autocast_t policy, const char *op_
 MP_API mp_status_t mp_autocast_get_disabled_reason(mp_autocast_t policy, mp_context_t context,
                                                    const char **disabled_reason);
 
-/** Bits of mp_autocast_graph.node_flags. */
+/** Bits of mp_autocast_graph_t.node_flags. */
 typedef enum mp_node_flags {
   MP_NODE_FLAG_KEEP_FP32 = 1 << 0,    /**< stays fp32: fetched, fed, or requested by the caller */
   MP_NODE_FLAG_OTHER_DEVICE = 1 << 1, /**< stays fp32: runs on another device */
@@ -228,7 +228,7 @@ typedef struct mp_autocast_graph {
   const char *const *node_op;   /**< names of operations; NULL elements require a node_class */
   const uint8_t *node_class;    /**< optional: 1 + mp_op_class_t; 0 = class of node_op */
   const char *const *node_name; /**< optional, for patterns and reports; elements may be NULL */
-  const uint16_t *node_flags;   /**< optional: mp_node_flags_t, or-ed */
+  const uint16_t *node_flags;   /**< optional: bitwise or of mp_node_flags_t */
   const int64_t *node_depth;    /**< optional: terms of a sum, e.g. k of a GEMM; 0 = unknown */
   /** Inputs of node i are [input_offsets[i], input_offsets[i + 1]); num_nodes + 1 values, the first
    *  is 0. */
@@ -292,7 +292,7 @@ typedef enum mp_autocast_reason {
   MP_AUTOCAST_REASON_CLUSTER_FP32 = 12, /**< in an fp32 cluster [the member that requires fp32] */
 
   MP_AUTOCAST_REASON_ALLOW_LIST = 32, /**< MP_OP_CLASS_ALLOW by list, node_class or level */
-  /** INFER or CLEAR between two MP_OP_CLASS_ALLOW [the downstream one]. */
+  /** Node between two MP_OP_CLASS_ALLOW [the downstream one]. */
   MP_AUTOCAST_REASON_BETWEEN_ALLOW = 33,
   /** Downstream of a low-precision node [that node], with MP_BF16 or MP_AUTOCAST_PRESET_PYTORCH. */
   MP_AUTOCAST_REASON_FOLLOWS_ALLOW = 34,

@@ -63,7 +63,7 @@ static inline mp_comm_t mp_comm_default(void) {
  *  @param nccl_comm  a blocking ncclComm_t; must outlive the calls that receive *comm.  (A
  *                    nonblocking one returns ncclInProgress, which counts as a failure.)
  *  @retval MP_ERROR_NOT_FOUND NCCL cannot be loaded
- *  @retval MP_ERROR_COMM NCCL does not return rank or size of nccl_comm */
+ *  @retval MP_ERROR_COMM NCCL fails to return rank or size of nccl_comm */
 MP_API mp_status_t mp_comm_init_nccl(mp_comm_t *comm, void *nccl_comm);
 
 /** Sums gradients over ranks: grads = post * sum over ranks (pre * grads).  In place, in the types

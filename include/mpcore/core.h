@@ -159,7 +159,7 @@ typedef enum mp_dtype {
   MP_BF16 = 2, /**< bfloat16: 8 exponent bits, 8 significant bits */
   MP_FP32 = 3, /**< IEEE binary32 */
 
-  MP_INT32 = 16, /**< int32_t; indices and labels, where a comment lists it */
+  MP_INT32 = 16, /**< int32_t; only for indices and labels, if documented */
   MP_INT64 = 17, /**< int64_t; likewise */
 
   MP_STATE_M8 = 32,    /**< first moments: sign and E4M3, one exponent byte per 256 elements */
@@ -228,6 +228,7 @@ static inline mp_context_config_t mp_context_config_default(void) {
 
 /** Creates a context.  A context is immutable, so threads can share it.
  *  @param config  host, optional; NULL = defaults.
+ *  @retval MP_ERROR_UNSUPPORTED the build lacks the target
  *  @retval MP_ERROR_ARCH_MISMATCH the build has no code for the device */
 MP_API mp_status_t mp_context_create(mp_context_t *context, const mp_context_config_t *config);
 
@@ -259,17 +260,20 @@ MP_API mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes);
 /** Waits until the device is idle, then frees memory from mp_malloc.  NULL does nothing. */
 MP_API void mp_free(mp_context_t context, void *ptr);
 /** Copies between any combination of host and device memory; the two ranges must not overlap.
- *  Pageable host memory makes the copy synchronous, as with cudaMemcpyAsync. */
+ *  Pageable host memory makes the copy synchronous, as in cudaMemcpyAsync.  0 bytes do nothing. */
 MP_API mp_status_t mp_memcpy(mp_context_t context, void *dst, const void *src, size_t bytes,
                              mp_stream_t stream);
-/** Sets `bytes` bytes of device memory to `byte`. */
+/** Sets `bytes` bytes of device memory to the low 8 bits of `byte`.  0 bytes do nothing. */
 MP_API mp_status_t mp_memset(mp_context_t context, void *dst, int byte, size_t bytes,
                              mp_stream_t stream);
 /** Waits until all work enqueued on `stream` has finished. */
 MP_API mp_status_t mp_stream_sync(mp_context_t context, mp_stream_t stream);
 
-/** Converts elements: dst[i] = (dtype_dst)src[i].  dst may be src if both types have equal size;
- *  any other overlap is an error. */
+/** Converts elements: dst[i] = (dtype_dst)src[i].
+ *  @param src    device, count elements.
+ *  @param dst    device, count elements, written; may be src if both types have equal size.  Any
+ *                other overlap is an error.
+ *  @param count  >= 0; 0 does nothing. */
 MP_API mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t dtype_src, void *dst,
                            mp_dtype_t dtype_dst, int64_t count, mp_stream_t stream);
 

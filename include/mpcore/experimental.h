@@ -16,7 +16,7 @@ extern "C" {
  *
  *  Declared only with MP_ENABLE_EXPERIMENTAL; may change in any release.
  *
- *  mp_plan_init makes a plan of a kernel name.  Tests reach every kernel this way, and benchmarks
+ *  mp_plan_init makes a plan from a kernel name.  Tests reach every kernel this way, and benchmarks
  *  check the predicted times.
  *
  *  @{ */
@@ -44,10 +44,8 @@ MP_API mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_
  *  path, split, workspace and predicted time with their parts, fallback, and the next five
  *  candidates.  If desc->plan is set, describes that plan.
  *  @param epilogue  host, optional; as in mp_gemm_workspace_size.
- *  @param text      host, optional, out: NUL-terminated; NULL only returns the size.
- *  @param bytes     host.  In: size of text.  Out: required size, including the NUL.
- *  @retval MP_ERROR_NOT_FOUND the problem is empty
- *  @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size */
+ *  @param text,bytes  as in mp_tuning_get_text.
+ *  @retval MP_ERROR_NOT_FOUND the problem is empty */
 MP_API mp_status_t mp_gemm_explain(mp_context_t context, const mp_gemm_desc_t *desc,
                                    const mp_epilogue_t *epilogue, char *text, size_t *bytes);
 

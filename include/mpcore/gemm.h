@@ -11,7 +11,7 @@ extern "C" {
 /** @defgroup gemm 5. GEMM
  *
  *  The kernel with the lowest predicted time is selected.  Predictions use built-in constants per
- *  class of devices.  The environment variable MP_GEMM_TUNING names a file that overrides them,
+ *  device class.  The environment variable MP_GEMM_TUNING names a file that overrides them,
  *  from `make tune` (docs/log.md).  mp_tuning_measure measures the kernels instead.
  *
  *  @{ */
@@ -65,7 +65,7 @@ typedef struct mp_epilogue {
   const float *scale; /**< 1 float; multiplies alpha, e.g. mp_scaler_get_inv_scale_address() */
   const void *bias;   /**< n elements */
   mp_dtype_t dtype_bias;
-  uint32_t flags;        /**< mp_epilogue_flags_t, or-ed */
+  uint32_t flags;        /**< bitwise or of mp_epilogue_flags_t */
   void *aux;             /**< m x n, type and batch layout of D; written, or read by MP_ACT_D* */
   int64_t ld_aux;        /**< 0 = ld_d */
   float *dbias;          /**< n floats, overwritten; zeros if m or batch_count is 0 */
@@ -86,7 +86,7 @@ static inline mp_epilogue_t mp_epilogue_default(void) {
  *  the field `plan` of a descriptor selects one, and NULL lets the library choose at each call.  A
  *  plan contains no pointers, so it can be stored in a file.
  *
- *  Promise: the same plan, descriptor and data with the same alignment give the same bits on all
+ *  Guarantee: the same plan, descriptor and data with the same alignment give the same bits on all
  *  devices of one architecture, regardless of workspace size, tuning file and SM limit.  Exception:
  *  kernels "..._c2" use pairs of SMs, so with an SM limit of 1 the call returns
  *  MP_ERROR_UNSUPPORTED, as do kernels "conv_wgmma..._copied" with a driver that rejects tensor
@@ -108,7 +108,7 @@ static inline mp_epilogue_t mp_epilogue_default(void) {
  *  error, an unsupported one is not.
  *
  *  A plan that only names a kernel, as from mp_plan_init, has split_k = 0.  It forces that kernel,
- *  without the promise: dbias and rnn products depend on the workspace and the device. */
+ *  without the guarantee: dbias and rnn products depend on the workspace and the device. */
 typedef struct mp_plan {
   uint32_t struct_size;
   int32_t split_k;        /**< number of slices of k; 1 = no split; 0 = not set: the plan only
@@ -166,7 +166,7 @@ static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t 
 /** Returns the workspace size with which mp_gemm is fastest, for 16-byte aligned operands; often 0.
  *  If desc->plan is set, returns that of the plan.
  *  @param epilogue  host, optional: that of the call.  Its pointers are not read; any multiple of
- *                   16 stands for data that does not exist yet.
+ *                   16 can stand for memory that is not allocated yet.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                           const mp_epilogue_t *epilogue, size_t *bytes);
@@ -207,7 +207,7 @@ MP_API mp_status_t mp_gemm_get_plan(mp_context_t context, const mp_gemm_desc_t *
  *
  *  Accuracy: products of fp16/bf16 are exact in fp32.  They are summed in fp32, with the
  *  rounding of tensor cores, in an order that depends only on (desc, epilogue, alignment,
- *  workspace_bytes, device, MP_GEMM_TUNING), or with desc->plan as mp_plan_t promises.  D is
+ *  workspace_bytes, device, MP_GEMM_TUNING), or with desc->plan as mp_plan_t guarantees.  D is
  *  rounded once.
  *  @source Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
  *

@@ -185,11 +185,12 @@ MP_API mp_status_t mp_graph_add_input(mp_graph_t graph, const char *name, mp_dty
                                       int32_t rank, const int64_t *extent, int32_t *tensor);
 /** Adds a trainable tensor: fp32, in memory of the graph.  mp_graph_get_lists returns it for an
  *  optimizer.
+ *  @param name,rank,extent  as in mp_graph_add_input; extent[0] is not a batch.
  *  @param tensor  host, out. */
 MP_API mp_status_t mp_graph_add_parameter(mp_graph_t graph, const char *name, int32_t rank,
                                           const int64_t *extent, int32_t *tensor);
 /** Adds a tensor that persists between steps and is not trained, such as running statistics: fp32,
- *  in memory of the graph.
+ *  in memory of the graph.  Arguments as in mp_graph_add_parameter.
  *  @param tensor  host, out. */
 MP_API mp_status_t mp_graph_add_state(mp_graph_t graph, const char *name, int32_t rank,
                                       const int64_t *extent, int32_t *tensor);
@@ -349,10 +350,11 @@ typedef enum mp_graph_mode {
 /** Computes the outputs from the bound inputs.
  *  @retval MP_ERROR_INVALID_ARGUMENT a required input is not bound */
 MP_API mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_stream_t stream);
-/** Computes the loss, and S times the gradients of all parameters.  The previous pass must be
- *  mp_graph_forward with MP_GRAPH_MODE_TRAINING and the same batch.
+/** Computes the loss, and S times the gradients of all parameters.
  *  @param scaler  optional: provides S and found_inf, which an overflow in the pass sets.
- *                 NULL: S = 1. */
+ *                 NULL: S = 1.
+ *  @retval MP_ERROR_INVALID_ARGUMENT the previous pass was not mp_graph_forward with
+ *          MP_GRAPH_MODE_TRAINING and the same batch */
 MP_API mp_status_t mp_graph_backward(mp_graph_t graph, mp_scaler_t scaler, mp_stream_t stream);
 
 /** Returns the step of a graph with Dropout, or Attention with p > 0: the number of forward passes
@@ -366,6 +368,7 @@ MP_API mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream
 
 /** Returns the lists for an optimizer: all parameters, in the order of their creation.  The lists
  *  belong to the graph and exist as long as it does.  No two gradients share memory.
+ *  @retval MP_ERROR_INVALID_ARGUMENT grads is not NULL, but the graph has no backward pass
  *  @param grads,master,model  host, out, each optional.  model is NULL if no parameter has a 16-bit
  *                             copy; mp_optimizer_desc_t accepts that. */
 MP_API mp_status_t mp_graph_get_lists(mp_graph_t graph, mp_tensor_list_t *grads,
@@ -410,10 +413,8 @@ MP_API mp_status_t mp_graph_get_memory(mp_graph_t graph, mp_graph_memory_t *memo
 
 /** Writes the reason for the type of each operation, forward and backward, before fusion.  The
  *  report is that of mp_autocast_explain.
- *  @param text   host, optional, out: NUL-terminated; NULL only returns the size.
- *  @param bytes  host.  In: size of text.  Out: required size, including the NUL.
- *  @retval MP_ERROR_INVALID_ARGUMENT compiled without mp_graph_set_autocast
- *  @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size */
+ *  @param text,bytes  as in mp_autocast_explain.
+ *  @retval MP_ERROR_INVALID_ARGUMENT compiled without mp_graph_set_autocast */
 MP_API mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_format_t format, char *text,
                                     size_t *bytes);
 /** Writes the calls of a compiled graph in order, one per line: pass, operations, function,

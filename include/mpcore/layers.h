@@ -63,7 +63,7 @@ typedef struct mp_pool2d_desc {
   /** >= 0 and smaller than the window's extent. */
   int32_t pad_top, pad_bottom, pad_left, pad_right;
   int32_t stride_h, stride_w;     /**< >= 1 */
-  uint32_t flags;                 /**< mp_pool_flags_t, or-ed */
+  uint32_t flags;                 /**< bitwise or of mp_pool_flags_t */
   int32_t dilation_h, dilation_w; /**< distance between pixels of a window, >= 0; 0 = 1 */
 } mp_pool2d_desc_t;
 
@@ -379,8 +379,8 @@ MP_API mp_status_t mp_sum_rows(mp_context_t context, const mp_sum_rows_desc_t *d
 typedef struct mp_glu_desc {
   uint32_t struct_size;
   mp_dtype_t dtype; /**< type of x, y, dy and dx */
-  /** Applied to gate; any kind but D*.  MP_ACT_SILU gives SwiGLU, MP_ACT_GELU and MP_ACT_GELU_ERF
-   *  GeGLU, MP_ACT_SIGMOID GLU, MP_ACT_RELU ReGLU, MP_ACT_NONE the bilinear unit. */
+  /** Applied to gate; any kind except D*.  MP_ACT_SILU: SwiGLU; MP_ACT_GELU and MP_ACT_GELU_ERF:
+   *  GeGLU; MP_ACT_SIGMOID: GLU; MP_ACT_RELU: ReGLU; MP_ACT_NONE: the bilinear unit. */
   mp_activation_t activation;
   uint32_t reserved0; /**< must be 0 */
   int64_t rows;       /**< >= 0 */

@@ -24,12 +24,12 @@ typedef struct mp_xent_desc {
   uint32_t struct_size;
   mp_dtype_t dtype;        /**< type of logits and dlogits */
   mp_dtype_t dtype_labels; /**< MP_INT32 or MP_INT64; floating-point: labels are soft targets */
-  uint32_t flags;          /**< mp_xent_flags_t, or-ed; 0 = every row counts */
+  uint32_t flags;          /**< bitwise or of mp_xent_flags_t; 0 = every row counts */
   int64_t rows;            /**< samples, >= 0 */
   int64_t classes;         /**< >= 1 */
   int64_t ld_logits;       /**< >= classes */
   int64_t ld_dlogits;      /**< >= classes */
-  /** Any value; read only with MP_XENT_FLAG_IGNORE_LABEL and labels that are integers. */
+  /** Any value; read only with MP_XENT_FLAG_IGNORE_LABEL and integer labels. */
   int64_t ignore_label;
   float weight;          /**< factor of loss and gradient: a task weight, or 1 / micro-batches */
   float label_smoothing; /**< in [0, 1): part of each target, spread evenly over all classes */
@@ -150,7 +150,7 @@ typedef struct mp_linear_xent_desc {
   uint32_t struct_size;
   mp_dtype_t dtype;        /**< type of x, w, bias, dx and of the logits; dw and dbias are fp32 */
   mp_dtype_t dtype_labels; /**< MP_INT32 or MP_INT64 */
-  uint32_t flags;          /**< mp_xent_flags_t, or-ed; 0 = every row counts */
+  uint32_t flags;          /**< bitwise or of mp_xent_flags_t; 0 = every row counts */
   int64_t rows;            /**< samples, >= 0 */
   int64_t width;           /**< inputs of the layer, 1 to 65,536 */
   int64_t classes;         /**< 1 to 2^22 */
@@ -184,15 +184,15 @@ MP_API mp_status_t mp_linear_xent_workspace_size(mp_context_t context,
  *      dw = dlogits^T x              in fp32; += with MP_XENT_FLAG_ACCUMULATE
  *      dbias = sum of rows(dlogits)  likewise
  *
- *  The call processes chunks of at most 4,096 rows, as many as have 224 MiB of logits.
+ *  Rows are processed in chunks of at most 4,096 rows and 224 MiB of logits.
  *
  *  - Tensors: x is rows x width, w is classes x width as an embedding table is, bias and dbias have
  *    `classes` elements.  bias, dx, dw and dbias are optional; dx may be x (equal ld).  Without
  *    gradients, only the losses are computed.
  *  - rows = 0 writes zeros to dw and dbias, or keeps them with MP_XENT_FLAG_ACCUMULATE.
  *  - Ignored rows have dx = 0 and add 0 to dw and dbias, but NaN to dw if their x is not finite.
- *  - Micro-batches: with tensors->count from mp_xent_count, unequal micro-batches have the losses
- *    and dx of the whole batch, bit by bit, if x, dx and w are 16-byte aligned and their ld are
+ *  - Micro-batches: with tensors->count from mp_xent_count, losses and dx are bitwise those of the
+ *    whole batch, for micro-batches of any size, if x, dx and w are 16-byte aligned and their ld
  *    multiples of 8.  Add up dw and dbias with MP_XENT_FLAG_ACCUMULATE; their roundings depend on
  *    the micro-batches.
  *  - Statistics: tensors->stats receives found_inf and amax of the gradients as written.
@@ -235,7 +235,7 @@ typedef struct mp_loss_desc {
   int64_t count;           /**< elements, >= 0 */
   float weight;            /**< factor of loss and gradient, as in mp_xent_desc_t */
   mp_loss_reduction_t reduction;
-  uint32_t flags;      /**< mp_loss_flags_t, or-ed; 0 = every element counts */
+  uint32_t flags;      /**< bitwise or of mp_loss_flags_t; 0 = every element counts */
   float ignore_target; /**< any value, NaN included; read only with MP_LOSS_FLAG_IGNORE_TARGET */
   float delta; /**< > 0, finite; read only by MP_LOSS_HUBER and MP_LOSS_SMOOTH_L1 (beta of torch) */
   uint32_t reserved0; /**< must be 0 */

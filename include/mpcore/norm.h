@@ -37,7 +37,7 @@ typedef struct mp_norm_desc {
   int64_t rows;              /**< >= 0 */
   int64_t columns;           /**< elements of a vector, 1 to 65536 */
   int32_t groups;            /**< vectors per row, >= 1 */
-  uint32_t flags;            /**< mp_norm_flags_t, or-ed */
+  uint32_t flags;            /**< bitwise or of mp_norm_flags_t */
   /** Distances between rows and between vectors of a row, in elements.  0 = dense: x_group is
    *  columns, x_row is groups x_group.  Vectors must not overlap. */
   int64_t x_row, x_group, y_row, y_group;

@@ -81,7 +81,7 @@ typedef enum mp_optimizer_kind {
   MP_OPT_RMSPROP = 6
 } mp_optimizer_kind_t;
 
-/** Bits of mp_optimizer_desc.flags. */
+/** Bits of mp_optimizer_desc_t.flags. */
 typedef enum mp_optimizer_flags {
   MP_OPT_FLAG_NESTEROV = 1 << 0,           /**< SGD */
   MP_OPT_FLAG_DECOUPLED_DECAY = 1 << 1,    /**< Adam (then AdamW), LAMB, Adagrad */
@@ -160,9 +160,8 @@ typedef struct mp_param_group {
   uint32_t ema_warmup;
 } mp_param_group_t;
 
-/** Initializes the defaults of the cited papers.  weight_decay is 0, except for methods that are
- *  defined by it.  lr has no default.  The default of trust_coefficient is for LARS; Apex's LARC
- *  uses 0.02.
+/** Initializes the defaults of the cited papers; lr has no default.  The default of
+ *  trust_coefficient is for LARS; Apex's LARC uses 0.02.
  *
  *                beta1   beta2   eps     others
  *      SGD       0.9     0       0       trust_coefficient 0.001
@@ -283,8 +282,6 @@ MP_API mp_status_t mp_optimizer_set_group(mp_optimizer_t optimizer, uint32_t ind
  *  max_tensor_norm needs another one (not in mp_scale_step, which computes these norms anyway).  An
  *  element whose new weight or moment is not finite keeps its old weight and moments.
  *
- *  The device decides whether to update, and the host does not see the decision: waiting for it
- *  would leave the GPU idle once per step.
  *  @param grad_scale  device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
  *                     Infinity or NaN skips the update, like found_inf.
  *  @param found_inf   device, 1 float; if it is not 0 when the kernel runs, nothing is written and
@@ -301,7 +298,7 @@ typedef struct mp_model_options {
   /** Device, 1 integer, for MP_OPT_FLAG_STOCHASTIC_ROUNDING: number of updates of the weights so
    *  far.  With an optimizer of this library: mp_optimizer_get_step_address after its step. */
   const int64_t *t;
-  int64_t *overflows; /**< see mp_step_options.model_overflows */
+  int64_t *overflows; /**< device, optional: as mp_step_options_t.model_overflows */
   /** Host, one per tensor, as in mp_optimizer_desc_t.  Not supported by this version: must be
    *  NULL. */
   const uint32_t *tensor_ids;

@@ -69,7 +69,7 @@ typedef enum mp_rnn_flags {
 typedef struct mp_rnn_desc {
   uint32_t struct_size;
   mp_rnn_cell_t cell;
-  uint32_t flags;      /**< mp_rnn_flags_t, or-ed */
+  uint32_t flags;      /**< bitwise or of mp_rnn_flags_t */
   mp_dtype_t dtype;    /**< type of x, y, h, dx, dy, dh and weights; MP_FP32: all data is fp32 */
   mp_dtype_t dtype_dw; /**< type of the weight gradients */
   int32_t layers;      /**< 1 to 65535 */
@@ -105,7 +105,7 @@ static inline mp_rnn_desc_t mp_rnn_desc_default(mp_rnn_cell_t cell, int32_t batc
   return desc;
 }
 
-/** Weights of one layer and direction, device, dense.  Initialize with MP_INIT_STRUCT:
+/** Weights of one layer and direction, device, dense; w_* of type dtype.  Use MP_INIT_STRUCT:
  *
  *      w_ih          G hidden_size x I              G = 1, 3 or 4 gates
  *      w_hh          G hidden_size x hidden_size    I = input_size in the first layer,
@@ -117,7 +117,8 @@ typedef struct mp_rnn_weights {
   const float *b_ih, *b_hh;
 } mp_rnn_weights_t;
 
-/** Gradients of mp_rnn_weights_t, device, of the same shapes; each is optional. */
+/** Gradients of mp_rnn_weights_t, device, of the same shapes; each is optional.  w_ih and w_hh have
+ *  type dtype_dw. */
 typedef struct mp_rnn_weight_grads {
   uint32_t struct_size; /**< as in mp_rnn_weights_t */
   uint32_t reserved0;   /**< must be 0 */
@@ -155,12 +156,8 @@ typedef struct mp_rnn_tensors {
    *  time step, x_row or y_row elements apart, directly follow those of the previous time step;
    *  x_step and y_step are ignored. */
   const int32_t *batch_sizes;
-  /** Selects the dropout masks: 1 value, optional; NULL = 0.  Use a counter in device memory that
-   *  changes in every training step, such as mp_optimizer_get_step_address; otherwise all steps
-   *  have equal masks.  A replayed CUDA graph reads its current value.  It must be the same in the
-   *  passes of one step. */
-  const uint64_t *dropout_offset;
-  const void *x;   /**< timesteps x batch x input_size */
+  const uint64_t *dropout_offset; /**< 1 value, optional; NULL = 0: as `offset` of mp_dropout */
+  const void *x;                  /**< timesteps x batch x input_size */
   const void *h0;  /**< layers x directions x batch x hidden_size, optional; NULL = 0 */
   const float *c0; /**< shape of h0, MP_RNN_LSTM, optional; NULL = 0 */
   void *y;         /**< timesteps x batch x (directions * hidden_size), written */

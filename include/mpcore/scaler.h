@@ -50,7 +50,7 @@ typedef enum mp_scaler_policy {
   MP_SCALER_POLICY_LOGMAX = 4
 } mp_scaler_policy_t;
 
-/** Bits of mp_scaler_config.flags. */
+/** Bits of mp_scaler_config_t.flags. */
 typedef enum mp_scaler_flags {
   MP_SCALER_FLAG_REFILL_EACH_STEP = 1 << 0, /**< backoff: clean steps refill hysteresis */
   /** Backoff: the first clean step, and the first one after each overflow, does not count towards
@@ -152,15 +152,17 @@ MP_API mp_status_t mp_scaler_create(mp_scaler_t *scaler, mp_context_t context,
  *  mp_optimizer_get_scaler. */
 MP_API void mp_scaler_destroy(mp_scaler_t scaler);
 
-/** Returns the device address of S, which is constant for the life of the scaler. */
+/** Returns the device address of S, constant for the life of the scaler; NULL if scaler is NULL. */
 MP_API const float *mp_scaler_get_scale_address(mp_scaler_t scaler);
-/** Returns the device address of 1/S, which is constant for the life of the scaler. */
+/** Returns the device address of 1/S, likewise. */
 MP_API const float *mp_scaler_get_inv_scale_address(mp_scaler_t scaler);
-/** Returns the device address of the scaler's sticky overflow flag, which is constant for the life
- *  of the scaler.  mp_scaler_update clears the flag. */
+/** Returns the device address of the scaler's sticky overflow flag, a float, likewise.
+ *  mp_scaler_update clears the flag. */
 MP_API float *mp_scaler_get_found_inf_address(mp_scaler_t scaler);
 
-/** Computes out[i] = loss[i] * S, before the backward pass.  out may be loss. */
+/** Computes out[i] = loss[i] * S, before the backward pass.
+ *  @param loss,out  device, count elements of type dtype; out may be loss.
+ *  @param count     >= 0; 0 does nothing. */
 MP_API mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out, mp_dtype_t dtype,
                                  int64_t count, mp_stream_t stream);
 
@@ -173,7 +175,8 @@ MP_API mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out
  *               provided one.  Otherwise optional: it distinguishes NaN from infinity. */
 MP_API mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_stream_t stream);
 
-/** Copies the state to the host; waits for `stream`. */
+/** Copies the state to the host; waits for `stream`.
+ *  @param state  host, out; initialize it with MP_INIT_STRUCT. */
 MP_API mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_t *state,
                                             mp_stream_t stream);
 /** Restores a state from the host; waits for `stream`.  Repeating the steps after it gives
@@ -197,7 +200,7 @@ MP_API mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_
                                             mp_stream_t stream);
 
 /** Returns the last updates, oldest first, e.g. for a plot; waits for `stream`.
- *  @param capacity  elements of the arrays; if there are more updates, the newest are returned.
+ *  @param capacity  elements of the arrays, >= 0; of more updates, the newest are returned.
  *  @param scales    host, optional: S during each step.
  *  @param skipped   host, optional: 0 = taken, 1 = overflow, 2 = overflow with amax = NaN,
  *                   MP_STEP_OUTCOME_OUT_OF_RANGE or MP_STEP_OUTCOME_NO_SCALE.  0 to 2 differ from

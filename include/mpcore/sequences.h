@@ -27,7 +27,7 @@ typedef struct mp_embedding_desc {
   mp_dtype_t dtype;         /**< type of table, out and dout */
   mp_dtype_t dtype_dtable;  /**< type of the gradient */
   mp_dtype_t dtype_indices; /**< MP_INT32 or MP_INT64 */
-  uint32_t flags;           /**< mp_embedding_flags_t, or-ed */
+  uint32_t flags;           /**< bitwise or of mp_embedding_flags_t */
   int32_t num_embeddings;   /**< rows of table and dtable, >= 1 */
   int64_t num_indices;      /**< rows of out and dout, 0 to 2^31 - 1 */
   int64_t embedding_dim;    /**< elements of a row, >= 1 */
@@ -160,7 +160,7 @@ typedef struct mp_rope_desc {
   int32_t heads;      /**< >= 0 */
   int32_t head_dim;   /**< elements per head, >= 2 */
   int32_t rotary_dim; /**< leading elements that are rotated: even, 2 to min(head_dim, 512) */
-  uint32_t flags;     /**< mp_rope_flags_t, or-ed */
+  uint32_t flags;     /**< bitwise or of mp_rope_flags_t */
   int64_t x_row;      /**< stride of rows in elements; 0 = heads x_head */
   int64_t x_head;     /**< stride of heads in elements; 0 = head_dim */
   float base;         /**< finite, > 0; used only without inv_freq */
@@ -227,7 +227,7 @@ typedef struct mp_softmax_desc {
   uint32_t struct_size;
   mp_dtype_t dtype; /**< type of x, y, dy and dx */
   mp_softmax_mask_t mask;
-  uint32_t flags;  /**< mp_softmax_flags_t, or-ed */
+  uint32_t flags;  /**< bitwise or of mp_softmax_flags_t */
   int64_t rows;    /**< >= 0 */
   int64_t columns; /**< >= 0 */
   int64_t ld_x;    /**< row stride of x and dx, >= columns */
@@ -286,7 +286,7 @@ MP_API mp_status_t mp_softmax_forward(mp_context_t context, const mp_softmax_des
  *  - An additive mask is not read.  Its gradient is the sum of dx / scale over the repetitions:
  *    mp_sum_rows of dx with period = mask_rows if scale = 1.
  *
- *  @param y      device, rows x columns, of mp_softmax_forward.
+ *  @param y      device, rows x columns, as written by mp_softmax_forward.
  *  @param dy     device, rows x columns.
  *  @param mask   device, as in the forward pass; ADDITIVE: ignored, and may be NULL.
  *  @param dx     device, rows x columns, written; may be y or dy (equal ld).

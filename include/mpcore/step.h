@@ -13,7 +13,7 @@ extern "C" {
 /** @defgroup step 15. Fused training step
  *  @{ */
 
-/** Bits of mp_step_options.flags. */
+/** Bits of mp_step_options_t.flags. */
 typedef enum mp_step_flags {
   /** Leaves the scaler and its flag to a later step, for optimizers that share a scaler.  All
    *  optimizers except the last use this flag (or all do, and mp_scaler_update(scaler, NULL,

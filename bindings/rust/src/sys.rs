@@ -62,7 +62,7 @@ numbered! {
         Fp16 MP_FP16 = 1 "IEEE binary16: 5 exponent bits, 11 significant bits, max 65504",
         Bf16 MP_BF16 = 2 "bfloat16: 8 exponent bits, 8 significant bits",
         Fp32 MP_FP32 = 3 "IEEE binary32",
-        Int32 MP_INT32 = 16 "int32\\_t; indices and labels, where a comment lists it",
+        Int32 MP_INT32 = 16 "int32\\_t; only for indices and labels, if documented",
         Int64 MP_INT64 = 17 "int64\\_t; likewise",
         StateM8 MP_STATE_M8 = 32 "first moments: sign and E4M3, one exponent byte per 256 elements",
         StateV8 MP_STATE_V8 = 33 "second moments: unsigned E5M3, one exponent byte per 256 elements",
@@ -206,7 +206,8 @@ numbered! {
     OpClass mp_op_class_t {
         Unlisted MP_OP_CLASS_UNLISTED = 0 "fp32, independent of its neighbors",
         Allow MP_OP_CLASS_ALLOW = 1 "always low precision: numerically safe, and faster",
-        Infer MP_OP_CLASS_INFER = 2 "Low precision between low-precision nodes, except downstream of a DENY.",
+        Infer MP_OP_CLASS_INFER = 2
+            "Low precision between low-precision nodes, except downstream of an [`MP_OP_CLASS_DENY`].",
         Deny MP_OP_CLASS_DENY = 3 "fp32.",
         Clear MP_OP_CLASS_CLEAR = 4 "no numerical effect: takes the precision of its neighbors",
         Promote MP_OP_CLASS_PROMOTE = 5
@@ -262,7 +263,7 @@ numbered! {
         ClusterFp32 MP_AUTOCAST_REASON_CLUSTER_FP32 = 12 "in an fp32 cluster \\[the member that requires fp32\\]",
         AllowList MP_AUTOCAST_REASON_ALLOW_LIST = 32 "[`MP_OP_CLASS_ALLOW`] by list, node\\_class or level",
         BetweenAllow MP_AUTOCAST_REASON_BETWEEN_ALLOW = 33
-            "INFER or CLEAR between two [`MP_OP_CLASS_ALLOW`] \\[the downstream one\\].",
+            "Node between two [`MP_OP_CLASS_ALLOW`] \\[the downstream one\\].",
         FollowsAllow MP_AUTOCAST_REASON_FOLLOWS_ALLOW = 34
             "Downstream of a low-precision node \\[that node\\], with [`MP_BF16`] or" "[`MP_AUTOCAST_PRESET_PYTORCH`].",
         ClearNextToLow MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW = 35
@@ -374,17 +375,17 @@ flags! {
     }
     /// Bits of [`mp_attention_desc_t`].flags.
     AttentionFlags mp_attention_flags_t {
-        CAUSAL MP_ATTENTION_FLAG_CAUSAL = 1 "hides the keys after the diagonal",
+        CAUSAL MP_ATTENTION_FLAG_CAUSAL = 1 "masks the keys after the diagonal",
         WINDOW MP_ATTENTION_FLAG_WINDOW = 2 "applies window\\_left and window\\_right",
     }
-    /// Bits of `mp_scaler_config`.flags.
+    /// Bits of [`mp_scaler_config_t`].flags.
     ScalerFlags mp_scaler_flags_t {
         REFILL_EACH_STEP MP_SCALER_FLAG_REFILL_EACH_STEP = 1 "backoff: clean steps refill hysteresis",
         FIRST_STEP_UNCOUNTED MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = 2
             "Backoff: the first clean step, and the first one after each overflow, does not count towards"
             "growth\\_interval.",
     }
-    /// Bits of `mp_optimizer_desc`.flags.
+    /// Bits of [`mp_optimizer_desc_t`].flags.
     OptimizerFlags mp_optimizer_flags_t {
         NESTEROV MP_OPT_FLAG_NESTEROV = 1 "SGD",
         DECOUPLED_DECAY MP_OPT_FLAG_DECOUPLED_DECAY = 2 "Adam (then AdamW), LAMB, Adagrad",
@@ -398,7 +399,7 @@ flags! {
         STOCHASTIC_ROUNDING MP_OPT_FLAG_STOCHASTIC_ROUNDING = 256
             "Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the weight.",
     }
-    /// Bits of `mp_step_options`.flags.
+    /// Bits of [`mp_step_options_t`].flags.
     StepFlags mp_step_flags_t {
         KEEP_SCALER MP_STEP_FLAG_KEEP_SCALER = 1
             "Leaves the scaler and its flag to a later step, for optimizers that share a scaler.",
@@ -422,7 +423,7 @@ flags! {
             "Last gradients before an update by the application's own optimizer: the sums are checked too, and"
             "[`mp_scaler_query_step`] returns the outcome after this call.",
     }
-    /// Bits of `mp_autocast_config`.flags.
+    /// Bits of [`mp_autocast_config_t`].flags.
     AutocastFlags mp_autocast_flags_t {
         NO_ENVIRONMENT MP_AUTOCAST_FLAG_NO_ENVIRONMENT = 1 "ignores environment variables",
         IGNORE_PERFORMANCE MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE = 2
@@ -432,7 +433,7 @@ flags! {
         EMULATE MP_AUTOCAST_FLAG_EMULATE = 8
             "Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.",
     }
-    /// Bits of `mp_autocast_graph`.node\_flags.
+    /// Bits of [`mp_autocast_graph_t`].node\_flags.
     NodeFlags mp_node_flags_t {
         KEEP_FP32 MP_NODE_FLAG_KEEP_FP32 = 1 "stays fp32: fetched, fed, or requested by the caller",
         OTHER_DEVICE MP_NODE_FLAG_OTHER_DEVICE = 2 "stays fp32: runs on another device",
