@@ -44,7 +44,7 @@ GemmPlan planned_product(const Context &context, const GemmShape &shape, const m
                          int index) {
   const uint32_t code = plan.products[index];
   MP_REQUIRE(code != 0, MP_ERROR_UNSUPPORTED, "plan->products[", index,
-             "] = 0: the plan is of a network with other layers");
+             "] = 0: the plan was made for a network with other layers");
   const auto names = gemm_names();
   const auto name = std::ranges::find(names, code, code_of);
   MP_REQUIRE(name != names.end(), MP_ERROR_NOT_FOUND, "plan->products[", index, "] = ", code,

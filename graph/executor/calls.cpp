@@ -406,7 +406,8 @@ mp_status_t mp_graph_get_lists(mp_graph_t graph, mp_tensor_list_t *grads, mp_ten
                                mp_tensor_list_t *model) {
   return call_compiled(__func__, graph, [&](Executor &e) {
     MP_REQUIRE(grads == nullptr || e.has_backward(), MP_ERROR_INVALID_ARGUMENT,
-               "grads requires a loss: call mp_graph_set_loss before mp_graph_compile");
+               "grads requires a loss: call mp_graph_set_loss or mp_graph_seed_gradient before "
+               "mp_graph_compile");
     if (grads != nullptr) *grads = e.grads();
     if (master != nullptr) *master = e.master();
     if (model != nullptr) *model = e.model();

@@ -23,13 +23,16 @@ List make_list(mp_context_t context, const std::vector<void *> &data,
   return List(list);
 }
 
+constexpr char kRequiresLoss[] =
+    "requires a loss: call mp_graph_set_loss or mp_graph_seed_gradient before mp_graph_compile";
+
 /// Appends the backward pass to the forward pass.
 /// @return the gradient of each tensor
 std::vector<int32_t> append_backward(Graph &graph) {
   if (!graph.has_backward()) {
     for (const Tensor &t : graph.tensors)
       MP_REQUIRE(!t.keeps_gradient, MP_ERROR_INVALID_ARGUMENT, "the gradient of ", t.name,
-                 " requires a loss; call mp_graph_set_loss");
+                 " requires a loss; call mp_graph_set_loss or mp_graph_seed_gradient");
     return std::vector<int32_t>(graph.tensors.size(), kNone);
   }
   std::vector<int32_t> gradients = Gradients(graph).append_all();
@@ -283,8 +286,7 @@ void Executor::run(std::initializer_list<Phase> phases, LaunchArgs run) {
 void Executor::forward(mp_graph_mode_t mode, mp_stream_t stream) {
   const bool is_training = mode == MP_GRAPH_MODE_TRAINING;
   MP_REQUIRE(!is_training || has_backward(), MP_ERROR_INVALID_ARGUMENT,
-             "mode = MP_GRAPH_MODE_TRAINING requires a loss: call mp_graph_set_loss before "
-             "mp_graph_compile");
+             "mode = MP_GRAPH_MODE_TRAINING ", kRequiresLoss);
   is_trained_ = false;
   LaunchArgs pass;
   pass.is_training = is_training;
@@ -306,11 +308,11 @@ bool Executor::can_compute_loss() const {
 }
 
 void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
-  MP_REQUIRE(has_backward(), MP_ERROR_INVALID_ARGUMENT,
-             "requires a loss: call mp_graph_set_loss before mp_graph_compile");
+  MP_REQUIRE(has_backward(), MP_ERROR_INVALID_ARGUMENT, kRequiresLoss);
   MP_REQUIRE(
       is_trained_, MP_ERROR_INVALID_ARGUMENT,
-      "requires mp_graph_forward in training mode directly before, with the same batch size");
+      "requires mp_graph_forward with MP_GRAPH_MODE_TRAINING as the previous pass, with the same "
+      "batch size");
   is_trained_ = false;  // backward overwrites activations of the forward pass
   LaunchArgs pass;
   pass.is_training = true;
