@@ -91,7 +91,7 @@ void report_injections() {
   for (size_t i = 0; i < calls.count.size(); i++) {
     const Injection &injection = settings().injections[i];
     if (calls.count[i] < injection.number)
-      std::fprintf(stderr, "softgpu: SOFTGPU_FAIL=%s never happened\n", injection.text.c_str());
+      std::fprintf(stderr, "softgpu: SOFTGPU_FAIL=%s was never applied\n", injection.text.c_str());
   }
 }
 
@@ -165,7 +165,7 @@ Injection read_injection(const std::string &text) {
   if (!n || *n == 0) refuse(kName, text, kForm);
   Injection injection{text, text.substr(0, colon), *n, -1};
   if (!can_fail(injection.function))
-    refuse(kName, text, "of a function of the runtime that can fail, or of a launch");
+    refuse(kName, text, "a call of a runtime function that can fail, or a launch");
   if (equals != std::string::npos) {
     injection.error = error_of_name(text.substr(equals + 1));
     if (injection.error <= 0) refuse(kName, text, kForm);

@@ -86,7 +86,7 @@ void check_smem(const Launch &launch, const Kernel &kernel) {
   if (launch.dynamic_smem > static_cast<uint64_t>(kernel.max_dynamic_smem) ||
       total > options().smem_per_block)
     reject(launch, cudaErrorInvalidValue,
-           format("%u bytes of dynamic shared memory behind %u, allowed %d", launch.dynamic_smem,
+           format("%u bytes of dynamic shared memory at offset %u, allowed %d", launch.dynamic_smem,
                   launch.program->dynamic_smem_offset, kernel.max_dynamic_smem.load()));
 }
 
@@ -95,12 +95,12 @@ void check_cluster(Launch &launch, const Kernel &kernel) {
   const bool is_required = volume(program.required_cluster) != 0;
   if (is_required && !launch.has_cluster) launch.cluster = program.required_cluster;
   if (program.explicit_cluster && !is_required && !launch.has_cluster)
-    reject(launch, cudaErrorInvalidClusterSize, "it must have a cluster");
+    reject(launch, cudaErrorInvalidClusterSize, "a cluster size is required");
   const Dim3 &c = launch.cluster;
   const uint64_t size = volume(c);
   const bool is_other = is_required && c != program.required_cluster;
   if (size == 1 && !is_other) return;
-  if (options().arch < 90) reject(launch, cudaErrorInvalidValue, "clusters came with sm_90");
+  if (options().arch < 90) reject(launch, cudaErrorInvalidValue, "clusters require sm_90");
   const bool divides = size != 0 && launch.num_blocks[0] % c[0] == 0 &&
                        launch.num_blocks[1] % c[1] == 0 && launch.num_blocks[2] % c[2] == 0;
   uint32_t most = kernel.allows_large_cluster ? kMaxLargeCluster : kMaxCluster;

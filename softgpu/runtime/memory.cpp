@@ -204,8 +204,8 @@ std::string trouble_with(const void *begin, size_t bytes, const char *what,
   const uint64_t address = address_of(begin);
   if (!found) return was_freed(address) ? format("%s %p, which was freed", what, begin) : "";
   if (found->holds(address, bytes)) return "";
-  return format("%s %p: %zu bytes leave %s of %llu bytes, %llu behind its begin", what, begin,
-                bytes, found->name.c_str(), static_cast<unsigned long long>(found->size),
+  return format("%s %p: %zu bytes exceed %s of %llu bytes, at offset %llu", what, begin, bytes,
+                found->name.c_str(), static_cast<unsigned long long>(found->size),
                 static_cast<unsigned long long>(address - found->begin));
 }
 

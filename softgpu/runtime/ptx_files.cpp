@@ -202,7 +202,7 @@ std::vector<FatImage> images_of(const void *fat_binary) {
   const auto *const begin = static_cast<const std::byte *>(fat_binary);
   const auto header = read<Header>(begin);
   if (header.magic != kMagic) {
-    std::fprintf(stderr, "softgpu: a fat binary of an unknown form is passed over\n");
+    std::fprintf(stderr, "softgpu: a fat binary of an unknown format is ignored\n");
     return {};
   }
   std::vector<FatImage> images;

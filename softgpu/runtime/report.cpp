@@ -175,7 +175,7 @@ struct Reporter {
     scheduler().stop();
     report_injections();
     if (!options().edit.empty() && !was_edited())
-      std::fprintf(stderr, "softgpu: SOFTGPU_EDIT=%s never happened\n", options().edit.c_str());
+      std::fprintf(stderr, "softgpu: SOFTGPU_EDIT=%s was never applied\n", options().edit.c_str());
     if (!settings().count_file.empty()) write_counts(settings().count_file);
     const uint64_t count = num_violations();
     if (count == 0) return;

@@ -265,7 +265,7 @@ void Scheduler::attempt(const WorkPtr &work) {
   } catch (const Fault &) {
     throw;
   } catch (const std::exception &error) {
-    fault(std::string("the device itself failed: ") + error.what());
+    fault(std::string("internal error of the device: ") + error.what());
   }
 }
 

@@ -83,13 +83,13 @@ PASSES_IN_EVERY_ORDER("copies and fills in all directions") {
   CHECK(cudaMemcpy(nullptr, nullptr, 0, cudaMemcpyDefault) == cudaSuccess);
 }
 
-IS_REPORTED("a copy beyond its allocation", "leave a cudaMalloc of 1024 bytes") {
+IS_REPORTED("a copy beyond its allocation", "exceed a cudaMalloc of 1024 bytes") {
   std::vector<uint32_t> host(kCount + 1);
   CHECK(cudaMemcpy(device_words(), host.data(), kBytes + 4, cudaMemcpyHostToDevice) ==
         cudaErrorInvalidValue);
 }
 
-IS_REPORTED("a fill beyond its allocation", "leave a cudaMalloc of 1024 bytes") {
+IS_REPORTED("a fill beyond its allocation", "exceed a cudaMalloc of 1024 bytes") {
   CHECK(cudaMemset(device_words() + 1, 0, kBytes) == cudaErrorInvalidValue);
 }
 
@@ -233,7 +233,7 @@ IS_REPORTED("the errors of faults", "misaligned") {
   CHECK(error_of("barrier.sync 0, 96;\n") == cudaErrorLaunchTimeout);
 }
 
-IS_REPORTED("the host runs out of memory for a block", "the device itself failed",
+IS_REPORTED("the host runs out of memory for a block", "internal error of the device",
             {{"SOFTGPU_THREADS", "1"}}) {
   const void *const kernel = load(with_local("524288"));
   limit_memory(uint64_t{256} << 20);

@@ -254,7 +254,7 @@ TEST_CASE("runtime: a setting without effect is reported", "[runtime]") {
     const CaseResult result = run_case("case: a kernel runs", {{name, value}});
     INFO(result);
     CHECK(result.passed());
-    return result.says(name + "=" + value + " never happened");
+    return result.says(name + "=" + value + " was never applied");
   };
   CHECK(says("SOFTGPU_FAIL", "launch:2"));
   CHECK(says("SOFTGPU_FAIL", "cudaHostRegister:1"));
@@ -263,10 +263,10 @@ TEST_CASE("runtime: a setting without effect is reported", "[runtime]") {
   const CaseResult edited =
       run_case("case: a kernel runs", {{"SOFTGPU_EDIT", "swap add.s64=>add.u64"}});
   CHECK(edited.passed());
-  CHECK(!edited.says("never happened"));
+  CHECK(!edited.says("was never applied"));
   const CaseResult failed = run_case("case: a kernel runs", {{"SOFTGPU_FAIL", "cudaMalloc:1"}});
   CHECK(!failed.passed());
-  CHECK(!failed.says("never happened"));
+  CHECK(!failed.says("was never applied"));
 }
 
 std::string file_text(const std::filesystem::path &path) {
