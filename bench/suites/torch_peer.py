@@ -1,4 +1,4 @@
-"""Base of the reference programs that use PyTorch: time batches on request, like
+"""Base of the reference programs that use PyTorch, which time batches on request like
 bench/timing/timing.cpp.
 
 Commands on stdin, each answered by one line of JSON:
@@ -158,9 +158,9 @@ def main(script, description, serve_script, **option):
     try:
         import torch
     except ImportError:
-        sys.exit(f"{script}: PyTorch cannot be imported.")
+        sys.exit(f"{script}: PyTorch cannot be imported")
     if not torch.cuda.is_available():
-        sys.exit(f"{script}: PyTorch detects no CUDA device.")
+        sys.exit(f"{script}: no CUDA device is available to PyTorch")
     device = torch.device("cuda", arguments.pop("device"))
     torch.cuda.set_device(device)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
