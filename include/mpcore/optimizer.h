@@ -133,17 +133,17 @@ typedef enum mp_lr_schedule {
 typedef struct mp_param_group {
   uint32_t struct_size;    /**< in an array, also the distance between elements, in bytes */
   float lr;                /**< >= 0 */
-  float beta1;             /**< SGD, RMSProp: momentum; Adam, LAMB, NovoGrad */
-  float beta2;             /**< Adam, LAMB, NovoGrad, RMSProp */
-  float eps;               /**< > 0; SGD with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS: >= 0 */
+  float beta1;             /**< SGD, RMSProp: momentum, >= 0; Adam, LAMB, NovoGrad: [0, 1) */
+  float beta2;             /**< Adam, LAMB, NovoGrad, RMSProp: [0, 1) */
+  float eps;               /**< > 0; SGD: >= 0, read by MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS */
   float weight_decay;      /**< >= 0 */
-  float dampening;         /**< SGD, NovoGrad */
+  float dampening;         /**< SGD, NovoGrad: finite */
   float trust_coefficient; /**< SGD with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS: > 0 */
 
   /* g is computed from the gradient in this order: unscale and clip globally (grad_scale), clip by
    * the tensor's norm, clip by value, add the regularizers' gradients, add extra_grads. */
-  float max_tensor_norm; /**< g *= min(1, max_tensor_norm / (|g| + 1e-6)) */
-  float clip_value;      /**< g = clamp(g, -clip_value, clip_value) */
+  float max_tensor_norm; /**< >= 0; g *= min(1, max_tensor_norm / (|g| + 1e-6)) */
+  float clip_value;      /**< >= 0; g = clamp(g, -clip_value, clip_value) */
   float l1;              /**< >= 0; g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w| */
   float l2;              /**< >= 0; g += 2 l2 w: the gradient of l2 sum w^2 */
 
@@ -271,8 +271,8 @@ MP_API mp_status_t mp_optimizer_get_moments(mp_optimizer_t optimizer, mp_tensor_
 
 /** Replaces the hyperparameters of one group, in stream order.  They are stored on the device, so a
  *  captured graph uses the new values when it is replayed.
- *  @retval MP_ERROR_INVALID_ARGUMENT max_tensor_norm is not 0, but was 0 in all groups at creation:
- *          a step would need an additional launch */
+ *  @retval MP_ERROR_INVALID_ARGUMENT max_tensor_norm or the momentum is not 0, but was 0 in all
+ *          groups at creation: a step would need an additional launch or list */
 MP_API mp_status_t mp_optimizer_set_group(mp_optimizer_t optimizer, uint32_t index,
                                           const mp_param_group_t *group, mp_stream_t stream);
 

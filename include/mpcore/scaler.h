@@ -64,8 +64,8 @@ typedef enum mp_scaler_flags {
 typedef struct mp_scaler_config {
   uint32_t struct_size;
   mp_scaler_policy_t policy;
-  uint32_t flags; /**< bitwise or of mp_scaler_flags_t */
-  float init_scale;
+  uint32_t flags;   /**< bitwise or of mp_scaler_flags_t */
+  float init_scale; /**< in [min_scale, max_scale], with a finite reciprocal */
   /** Limits of S, > 0; may be below 1.  For backoff, 0 disables a limit.  Without min_scale, S may
    *  become 0.  If 1/S is infinite, mp_scale_step updates nothing (MP_STEP_OUTCOME_NO_SCALE) and
    *  the status becomes MP_SCALER_STATUS_DIVERGED. */

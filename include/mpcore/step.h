@@ -54,7 +54,7 @@ typedef struct mp_step_options {
   float max_grad_norm; /**< limit of the unscaled global norm; 0 = no clipping */
   uint32_t reserved0;  /**< must be 0 */
   float *grad_norm;    /**< device, 1 float, optional: unscaled norm before clipping */
-  float *found_inf;    /**< device, 1 float, optional: 1 if this step was skipped, else 0 */
+  float *found_inf; /**< device, 1 float, not that of the scaler, optional: 1 if skipped, else 0 */
   float *tensor_norms; /**< device, 1 float per tensor, optional: like grad_norm */
   /** Device, 1 float, for MP_STEP_FLAG_CHECKED: largest |gradient| as measured, like `amax` of
    *  mp_scaler_update and required by the same policies.  Infinity or NaN skips the step.  Read but
@@ -167,18 +167,11 @@ typedef enum mp_accumulate_flags {
  *
  *  With several ranks, call mp_grads_all_reduce on the sums before the step, and set options.comm.
  *
- *  S is constant within such a window.  Alternatively, S can follow its policy after each
- *  micro-batch, so that the rest of a discarded window uses a smaller S; mp_scaler_state and
- *  mp_scaler_query_step then count micro-batches.  In both forms options.found_inf reports a
- *  discarded window:
- *
- *      for (int i = 0; i < k; i++) {
- *        const uint32_t flags = i == 0 ? MP_ACCUMULATE_FLAG_FIRST : 0;
- *        forward_and_backward(i);
- *        mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
- *        mp_scaler_update(scaler, NULL, stream);
- *      }
- *      mp_scale_step(optimizer, NULL, &options, stream);
+ *  S is constant within such a window.  Alternatively, call mp_scaler_update(scaler, NULL, stream)
+ *  after each micro-batch, and mp_scale_step(optimizer, NULL, &options, stream) without
+ *  MP_STEP_FLAG_UNSCALED after the last one.  S then follows its policy within the window, so the
+ *  rest of a discarded window uses a smaller S; mp_scaler_state_t and mp_scaler_query_step count
+ *  micro-batches.  In both forms options.found_inf reports a discarded window.
  *
  *  @param grads   any types; sums may be grads if all are MP_FP32.
  *  @param sums    MP_FP32, parallel to grads.

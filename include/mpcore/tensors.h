@@ -54,7 +54,7 @@ MP_API mp_status_t mp_check_nonfinite(mp_tensor_list_t list, float *found_inf, m
 
 /** Computes the largest absolute value; NaN if any element is NaN (fmaxf would ignore NaN).
  *  @param amax        device, 1 float, optional; 0 for an empty list.
- *  @param per_tensor  device, count floats, optional. */
+ *  @param per_tensor  device, count floats, optional, but not both NULL. */
 MP_API mp_status_t mp_amax(mp_tensor_list_t list, float *amax, float *per_tensor,
                            mp_stream_t stream);
 
@@ -64,8 +64,8 @@ MP_API mp_status_t mp_amax(mp_tensor_list_t list, float *amax, float *per_tensor
  *  order and without atomics, so results are bitwise reproducible.  A chunk whose largest |x| is
  *  below 2^-40, or at least 2^56, is read twice and scaled by a power of two.  The norm is
  *  therefore infinite only if its value exceeds the range of fp32.
- *  @param norm        device, 1 float, optional.
- *  @param per_tensor  device, count floats, optional. */
+ *  @param norm        device, 1 float, optional; 0 for an empty list.
+ *  @param per_tensor  device, count floats, optional, but not both NULL. */
 MP_API mp_status_t mp_l2norm(mp_tensor_list_t list, float *norm, float *per_tensor,
                              mp_stream_t stream);
 
@@ -88,7 +88,7 @@ typedef struct mp_tensor_report {
 /** Reports overflow and imminent underflow of the elements, in one pass.  mp_scale_step can report
  *  on its gradients without an additional pass (mp_step_options_t).
  *  @param report          device, 1 report of the list, optional.
- *  @param tensor_reports  device, one report per tensor, optional. */
+ *  @param tensor_reports  device, one report per tensor, optional, but not both NULL. */
 MP_API mp_status_t mp_inspect(mp_tensor_list_t list, mp_tensor_report_t *report,
                               mp_tensor_report_t *tensor_reports, mp_stream_t stream);
 
@@ -125,6 +125,7 @@ MP_API mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const f
  *
  *  @param scaled_norm  device, 1 float: norm of the gradients before unscaling.
  *  @param inv_scale    device, 1 float.
+ *  @param max_norm     > 0.
  *  @param grad_scale   device, 1 float, overwritten.
  *  @source Pascanu et al., On the difficulty of training RNNs, ICML 2013, algorithm 1;
  *  1e-6 as in torch.nn.utils.clip_grad_norm_. */
