@@ -368,9 +368,9 @@ MP_API mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream
 
 /** Returns the lists for an optimizer: all parameters, in the order of their creation.  The lists
  *  belong to the graph and exist as long as it does.  No two gradients share memory.
- *  @retval MP_ERROR_INVALID_ARGUMENT grads is not NULL, but the graph has no backward pass
  *  @param grads,master,model  host, out, each optional.  model is NULL if no parameter has a 16-bit
- *                             copy; mp_optimizer_desc_t accepts that. */
+ *                             copy; mp_optimizer_desc_t accepts that.
+ *  @retval MP_ERROR_INVALID_ARGUMENT grads is not NULL, but the graph has no backward pass */
 MP_API mp_status_t mp_graph_get_lists(mp_graph_t graph, mp_tensor_list_t *grads,
                                       mp_tensor_list_t *master, mp_tensor_list_t *model);
 

@@ -193,8 +193,8 @@ MP_API mp_status_t mp_linear_xent_workspace_size(mp_context_t context,
  *  - Ignored rows have dx = 0 and add 0 to dw and dbias, but NaN to dw if their x is not finite.
  *  - Micro-batches: with tensors->count from mp_xent_count, losses and dx are bitwise those of the
  *    whole batch, for micro-batches of any size, if x, dx and w are 16-byte aligned and their ld
- *    multiples of 8.  Add up dw and dbias with MP_XENT_FLAG_ACCUMULATE; their roundings depend on
- *    the micro-batches.
+ *    are multiples of 8.  Add up dw and dbias with MP_XENT_FLAG_ACCUMULATE; their roundings depend
+ *    on the micro-batches.
  *  - Statistics: tensors->stats receives found_inf and amax of the gradients as written.
  *  - Determinism: as mp_gemm, for kernels whose bits do not depend on the number of rows.
  *

@@ -105,7 +105,8 @@ static inline mp_rnn_desc_t mp_rnn_desc_default(mp_rnn_cell_t cell, int32_t batc
   return desc;
 }
 
-/** Weights of one layer and direction, device, dense; w_* of type dtype.  Use MP_INIT_STRUCT:
+/** Weights of one layer and direction; initialize with MP_INIT_STRUCT.  Device, dense; w_ih and
+ *  w_hh have type dtype:
  *
  *      w_ih          G hidden_size x I              G = 1, 3 or 4 gates
  *      w_hh          G hidden_size x hidden_size    I = input_size in the first layer,
