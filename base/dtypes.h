@@ -6,7 +6,7 @@
 
 /// One row per type, in the order of the enumerators:
 /// enumerator without MP_, name, bytes, end of CU_TENSOR_MAP_DATA_TYPE_*, ncclDataType_t,
-/// significant bits, exponent bits, first sm_XX with Tensor Cores for it (0: none).
+/// significant bits, exponent bits, first sm_XX with tensor cores for it (0: none).
 #define MP_FLOAT_TYPES(X)                   \
   X(FP16, "fp16", 2, FLOAT16, 6, 11, 5, 70) \
   X(BF16, "bf16", 2, BFLOAT16, 9, 8, 8, 80) \
@@ -25,7 +25,7 @@ struct FloatType {
   int32_t bytes;
   int32_t nccl;  ///< ncclDataType_t
   int32_t significant_bits, exponent_bits;
-  int32_t tensor_core_arch;      ///< first sm_XX with Tensor Cores for it; 0: none
+  int32_t tensor_core_arch;      ///< first sm_XX with tensor cores for it; 0: none
   const char *tensor_core_rule;  ///< the same as a clause of messages
 };
 
@@ -57,7 +57,7 @@ constexpr bool has_fp32_range(mp_dtype_t dtype) {
   return float_type(dtype).exponent_bits == float_type(MP_FP32).exponent_bits;
 }
 
-/// Returns NULL if Tensor Cores of sm_`arch` multiply the type, else the reason as a clause.
+/// Returns NULL if tensor cores of sm_`arch` multiply the type, else the reason as a clause.
 constexpr const char *why_no_tensor_cores(mp_dtype_t dtype, int32_t arch) {
   if (!is_half(dtype)) return MP_REQUIRES_HALF_TYPE;
   if (arch < 70) return "requires sm_70 or newer";
