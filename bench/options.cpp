@@ -26,7 +26,7 @@ constexpr const char *kDescription =
     "layer\n"
     "             with its loss, gated units; reference: cuDNN, torch, Liger\n"
     "  step       the optimizer step and its parts; reference: a device-to-device copy, torch\n"
-    "  calls      host time of each call of a training step\n"
+    "  calls      host time of calls of a training step\n"
     "  startup    time from dlopen to the first result\n"
     "  graph      a training step by mp_graph_*; reference: the same calls made directly\n"
     "  all        all of these suites";

@@ -211,7 +211,7 @@ using GemmGrouped = cublasStatus_t(cublasHandle_t, const cublasOperation_t *,
 GemmBatched *gemm_batched = nullptr;
 GemmGrouped *gemm_grouped = nullptr;
 
-/// cuBLAS has one workspace.
+/// All calls of cuBLAS have the same workspace, and it does not report which part a call uses.
 constexpr PeerWorkspace kUnknownUse{.limit = CublasLt::kWorkspaceBytes, .used = -1};
 
 int narrow(int64_t extent) {

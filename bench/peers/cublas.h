@@ -37,9 +37,10 @@ class CublasLt {
   size_t version() const;
   const DynamicLibrary &library() const { return library_; }
 
-  /// Returns D = epilogue(op(A) op(B) + beta D) by the available algorithms, 1 to kChoices, in the
-  /// heuristic's order.  The calls use this object, which must outlive them.  Partial sums of
-  /// split-k are reduced in fp32, never in the type of D.  A bias gradient has D's type here.
+  /// Returns calls that compute D = epilogue(op(A) op(B) + beta D), one for each available
+  /// algorithm, 1 to kChoices, in the heuristic's order.  They use this object, which must outlive
+  /// them.  Partial sums of split-k are reduced in fp32, never in the type of D.  A bias gradient
+  /// has D's type here.
   /// @param desc      may be a strided batch
   /// @param math      precision in which FP32 operands are multiplied
   /// @param epilogue  cuBLASLt has no sums and flags: for these, its GEMM alone
