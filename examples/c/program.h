@@ -28,7 +28,7 @@ static inline void check(const char *subject, const char *error) {
   if (error) exit((fprintf(stderr, "%s: %s: %s\n", program.name, subject, error), 1));
 }
 
-/* Returns zeros. */
+/* Returns memory that is zero, one byte more than requested. */
 static inline void *allocate(size_t bytes) {
   void *memory = calloc(bytes + 1, 1);
   check("memory", memory ? NULL : "exhausted");
