@@ -271,8 +271,8 @@ MP_API mp_status_t mp_optimizer_get_moments(mp_optimizer_t optimizer, mp_tensor_
 
 /** Replaces the hyperparameters of one group, in stream order.  They are stored on the device, so a
  *  captured graph uses the new values when it is replayed.
- *  @retval MP_ERROR_INVALID_ARGUMENT max_tensor_norm or the momentum is not 0, but was 0 in all
- *          groups at creation: a step would need an additional launch or list */
+ *  @retval MP_ERROR_INVALID_ARGUMENT max_tensor_norm is not 0, but was 0 in all groups at creation
+ *          (a step would need another launch), or momentum is not 0 without a list m */
 MP_API mp_status_t mp_optimizer_set_group(mp_optimizer_t optimizer, uint32_t index,
                                           const mp_param_group_t *group, mp_stream_t stream);
 
