@@ -83,8 +83,6 @@ void for_each_kernel(const std::function<void(const Kernel &)> &f);
 /// Returns the kernel of a host function or of a cudaKernel_t on the current device.  Throws
 /// ApiError.
 Kernel &kernel_of(const void *function);
-/// Returns the kernel on a given device.
-Kernel &kernel_of(const void *function, int device);
 /// Returns the device variable, on the current device, of a host symbol.  Throws ApiError.
 GlobalVariable variable_of(const void *symbol);
 

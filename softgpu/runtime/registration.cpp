@@ -140,7 +140,7 @@ GlobalVariable library_global(cudaLibrary_t handle, const char *name) {
 
 }  // namespace
 
-Kernel &kernel_of(const void *function, int device) {
+Kernel &kernel_of(const void *function) {
   const std::lock_guard lock(registry().mutex);
   Named &named = named_kernel(function);
   if (!named.module)
@@ -150,11 +150,7 @@ Kernel &kernel_of(const void *function, int device) {
     tell_missing(named.name);
     throw ApiError{cudaErrorNoKernelImageForDevice};
   }
-  return named.module->kernel(named.name, device);
-}
-
-Kernel &kernel_of(const void *function) {
-  return kernel_of(function, current_device());
+  return named.module->kernel(named.name, current_device());
 }
 
 GlobalVariable variable_of(const void *symbol) {
