@@ -118,7 +118,7 @@ void read_type(Reader &reader, Variable &v, uint32_t &element_size) {
       v.is_extern = true;
     } else if (word == ".ptr") {
       is_pointer = true;
-    } else if (word == ".align") {  // after .ptr: alignment of the pointer's target
+    } else if (word == ".align") {  // alignment of the target if it follows .ptr
       const uint32_t alignment = reader.number();
       if (!is_pointer) v.alignment = alignment;
     } else if (word == ".attribute") {

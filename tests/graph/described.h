@@ -48,7 +48,7 @@ class Described : private OwnCaller, public GraphBuilder {
   explicit Described(mp_context_t context = mptest::context())
       : OwnCaller{Caller(context)}, GraphBuilder(own_caller), handle(graph()) {}
   ~Described() {
-    optimizer_.reset();  // before the graph whose lists it updates
+    optimizer_.reset();  // uses lists of the graph
     mp_graph_destroy(handle);
   }
 
