@@ -13,6 +13,8 @@ MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
 endif
 
 .PHONY: all lib help clean force
+# A recipe that fails does not leave a partly written target.
+.DELETE_ON_ERROR:
 ## all: the library
 all: lib
 
