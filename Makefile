@@ -57,16 +57,9 @@ HARDENED := $(if $(SAN),,-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_S
 LINK_NOW := -Wl,-z,relro,-z,now
 
 CXXFLAGS_BASE := -std=c++20 $(OPT) $(WARN) $(INCLUDES) $(SAN_FLAGS)
-# -ffp-contract=off: fused operations are written as fmaf, so that all compilers produce the same
-# bits. -fno-trapping-math: floating-point exceptions are unused, so selects need no branch and
-# loops vectorize.
-HOST_MATH_FLAGS := $(if $(SAN),,-O3) -ffp-contract=off -fno-trapping-math $(if $(HOST_MARCH),-march=$(HOST_MARCH))
-HOST_KERNEL_FLAGS := $(HOST_MATH_FLAGS) -Wno-unknown-pragmas
-HOST_DEFINES := $(if $(filter x86-64-v3,$(HOST_MARCH)),-DMP_HOST_NEEDS_X86_64_V3=1)
 # Objects do not contain the path of the sources, so that builds are reproducible.
 COMPILE_BASE = $(CXXFLAGS_BASE) -ffile-prefix-map=$(CURDIR)=. $(HIDDEN)
 COMPILE_OBJ = $(COMPILE_BASE) $(HARDENED)
-COMPILE_HOST = $(COMPILE_BASE) $(HOST_KERNEL_FLAGS)
 
 LDFLAGS_SO := -shared -Wl,-soname,libmpcore.so.$(SOMAJOR) -Wl,--version-script=capi/exports.map -Wl,--no-undefined $(LINK_NOW) $(SAN_FLAGS)
 LDLIBS_HOST := -l:libboost_context.a -lpthread -ldl
@@ -100,15 +93,11 @@ objects = $(patsubst %.cpp,$(BUILD)/$(1)%.o,$(wildcard $(2:%=%/*.cpp)))
 # ---------------------------------------------------------------- library
 
 LIB := $(BUILD)/libmpcore.so
-# The simulator, which runs kernels without a GPU.
-SIM_OBJS := $(call objects,obj/,host)
 # Code that is independent of the target.
 PURE_FOLDERS := base kernels/simt kernels/attention kernels/gemm kernels/conv kernels/rnn $(if $(filter 1,$(GRAPH)),graph graph/*) kernels capi
 PURE_OBJS := $(call objects,obj/,$(PURE_FOLDERS))
-# Kernels, compiled as C++ for the host target; kernels/cuda.mk also compiles them for GPUs.
-KERNELS_CU := $(wildcard kernels/*/*.cu kernels/*.cu)
-HOST_OBJS := $(KERNELS_CU:%.cu=$(BUILD)/host/%.o)
 
+include host/host.mk
 HAVE_CUDA := $(if $(SAN),,$(if $(NVCC),1))
 ifdef HAVE_CUDA
 include kernels/cuda.mk
@@ -126,33 +115,11 @@ $(LIB): $(LIB_OBJS) capi/exports.map | $(BUILD)/targets
 	$(Q)ln -sf $(notdir $@).$(SOMAJOR) $@
 
 WITH_OBJ = -include $(call precompiled,obj)
-WITH_HOST = -include $(call precompiled,host)
 $(call precompiled,obj).gch: support/precompiled.h $(BUILD)/flags $(BUILD)/flags_hardened
 	$(call precompile,$(COMPILE_OBJ))
-$(call precompiled,host).gch: support/precompiled.h $(BUILD)/flags
-	$(call precompile,$(COMPILE_HOST))
 $(BUILD)/obj/%.o: %.cpp $(call precompiled,obj).gch
 	$(call compile,CXX ,$(CXX) $(WITH_OBJ) $(COMPILE_OBJ) $(DEFINES) $(CAPI_INCLUDES))
-$(BUILD)/host/%.o: %.cu $(call precompiled,host).gch
-	$(call compile,HOST,$(CXX) $(WITH_HOST) $(COMPILE_HOST) -x c++)
 
-$(SIM_OBJS): private HARDENED :=
-$(SIM_OBJS): private WITH_OBJ :=
-# These kernels run on the host target only if a call names them.
-FOR_SIZE := $(patsubst %,$(BUILD)/host/kernels/%.o,attention/attention_mma_backward attention/attention_mma_forward \
-  conv/conv_wmma gemm/gemm_thin gemm/gemm_wmma rnn/fused_wgmma rnn/fused_wmma)
-FLAGS_FOR_SIZE := $(if $(SAN),,-Os)
-# As fast as with -O3, in a third to two thirds of the size.  With -O2, GCC falsely warns of
-# uninitialized elements.
-WITHOUT_O3 := $(patsubst %,$(BUILD)/host/kernels/%.o,layers/batch_norm_backward layers/norm_backward \
-  layers/softmax_xent)
-FLAGS_WITHOUT_O3 := $(if $(SAN),,-O2 -ftree-vectorize -Wno-uninitialized)
-$(FOR_SIZE): private COMPILE_HOST += $(FLAGS_FOR_SIZE)
-$(WITHOUT_O3): private COMPILE_HOST += $(FLAGS_WITHOUT_O3)
-$(FOR_SIZE) $(WITHOUT_O3): private WITH_HOST :=
-# The arithmetic of the simulator is compiled for the same processors as the kernels.
-$(BUILD)/obj/host/wgmma_arithmetic.o: private COMPILE_OBJ += $(HOST_MATH_FLAGS)
-$(BUILD)/obj/host/device.o: DEFINES += $(HOST_DEFINES)
 $(BUILD)/obj/capi/core.o: DEFINES += -DMP_GIT_HASH='"$(GIT_HASH)"'
 $(BUILD)/obj/capi/core.o: $(wildcard .git/logs/HEAD)
 
@@ -160,12 +127,10 @@ $(BUILD)/obj/capi/core.o: $(wildcard .git/logs/HEAD)
 # that contain the list of targets.
 $(SIM_OBJS) $(PURE_OBJS) $(HOST_OBJS): $(BUILD)/flags
 $(PURE_OBJS): $(BUILD)/flags_hardened
-$(HOST_OBJS): $(BUILD)/flags_host
 $(BUILD)/obj/capi/core.o $(BUILD)/obj/kernels/backends.o: $(BUILD)/flags_cuda
 $(BUILD)/flags: FLAGS = $(CXX) $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS)
 $(BUILD)/flags_cuda: FLAGS = $(NVCC) $(NVCCFLAGS) $(GENCODE)
 $(BUILD)/flags_hardened: FLAGS = $(HARDENED) $(LINK_PROGRAM)
-$(BUILD)/flags_host: FLAGS = $(FOR_SIZE) $(FLAGS_FOR_SIZE) $(WITHOUT_O3) $(FLAGS_WITHOUT_O3)
 $(BUILD)/flags $(BUILD)/flags_cuda $(BUILD)/flags_hardened $(BUILD)/flags_host: force
 	@mkdir -p $(@D)
 	@echo '$(subst ','"'"',$(FLAGS))' | cmp -s - $@ || echo '$(subst ','"'"',$(FLAGS))' > $@
