@@ -177,7 +177,7 @@ static void test_values(void) {
   WRONG(a.flags[2] = 256, "graph->node_flags[2] = 256");
   WRONG(a.flags[0] = UINT16_MAX, "graph->node_flags[0] = 65535");
   WRONG(a.depth[1] = -1, "graph->node_depth[1] = -1");
-  WRONG(a.dtype[0] = 4, "graph->tensor_dtype[0] = 4");
+  WRONG(a.dtype[0] = (uint8_t)invalid_dtype(), "graph->tensor_dtype[0]");
   WRONG(a.dtype[1] = MP_STATE_M8, "graph->tensor_dtype[1] = 32");
   WRONG(a.dtype[3] = 255, "graph->tensor_dtype[3] = 255");
   WRONG(a.role[1] = 3, "graph->tensor_role[1] = 3");
@@ -244,7 +244,7 @@ static void test_structs(void) {
   const mp_autocast_config_t initial_config = good_config();
   const struct field_case fields[] = {
       INTS(mp_autocast_config_t, preset, -1, 0, 6),
-      INTS(mp_autocast_config_t, dtype_low, MP_DTYPE_NONE, MP_FP32, 4),
+      INTS(mp_autocast_config_t, dtype_low, MP_DTYPE_NONE, MP_FP32, invalid_dtype()),
       INTS(mp_autocast_config_t, level, 0, 5, -1),
       INTS(mp_autocast_config_t, flags, 16, 1u << 31),
       REALS(mp_autocast_config_t, amax_limit, -1, NAN, -FLT_MIN),
@@ -303,10 +303,10 @@ static void test_calls(void) {
         MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = 4");
   check(bytes > sizeof text, "the required size is returned");
 
-  const uint8_t inputs[] = {MP_FP32, MP_FP16, 4};
+  const uint8_t inputs[] = {MP_FP32, MP_FP16, (uint8_t)invalid_dtype()};
   uint8_t to[3] = {9, 9, 9};
   mp_dtype_t output = MP_DTYPE_NONE;
-  INVALID(mp_autocast_op, (policy, "MatMul", inputs, 3, to, &output), "input_dtype[2] = 4");
+  INVALID(mp_autocast_op, (policy, "MatMul", inputs, 3, to, &output), "input_dtype[2]");
   check(to[0] == 9 && output == MP_DTYPE_NONE, "a rejected operation writes nothing");
   WORKS(mp_autocast_op(policy, "MatMul", NULL, 0, NULL, &output));
   const uint8_t integers[] = {MP_INT32, MP_FP32, MP_INT64};

@@ -62,7 +62,7 @@ CALL_OF(call_kernel_info,
 /** Checks types, which mp_conv2d_get_output_size ignores. */
 static void check_desc_types(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
-      INTS(mp_conv2d_desc_t, dtype, MP_DTYPE_NONE, 4),
+      INTS(mp_conv2d_desc_t, dtype, MP_DTYPE_NONE, invalid_dtype()),
       INTS(mp_conv2d_desc_t, dtype_out, MP_DTYPE_NONE, 99),
   };
   const mp_conv2d_desc_t initial = good_desc();

@@ -52,7 +52,7 @@ static void check_desc(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
       INTS(mp_gemm_desc_t, op_a, 0),
       INTS(mp_gemm_desc_t, op_b, -1),
-      INTS(mp_gemm_desc_t, dtype_ab, MP_DTYPE_NONE, 4),
+      INTS(mp_gemm_desc_t, dtype_ab, MP_DTYPE_NONE, invalid_dtype()),
       INTS(mp_gemm_desc_t, dtype_cd, MP_DTYPE_NONE, 99),
       INTS(mp_gemm_desc_t, batch_count, -1),
       INTS(mp_gemm_desc_t, m, -1),

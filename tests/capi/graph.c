@@ -51,7 +51,7 @@ static void test_tensors_of_graphs(void) {
                 huge[] = {INT64_C(1) << 40, INT64_C(1) << 40};
   const int64_t other_batch[] = {kBatch + 1};
   INVALID(mp_graph_add_input, (graph, "", MP_FP32, 1, extent, &tensor), "name");
-  INVALID(mp_graph_add_input, (graph, "t", (mp_dtype_t)4, 1, extent, &tensor), "dtype");
+  INVALID(mp_graph_add_input, (graph, "t", invalid_dtype(), 1, extent, &tensor), "dtype");
   INVALID(mp_graph_add_input, (graph, "t", (mp_dtype_t)-1, 1, extent, &tensor), "dtype");
   INVALID(mp_graph_add_input, (graph, "t", MP_FP32, -1, extent, &tensor), "rank");
   INVALID(mp_graph_add_input, (graph, "t", MP_FP32, MP_GRAPH_MAX_RANK + 1, extent, &tensor),

@@ -57,7 +57,7 @@ static void check_desc(const char *function, mp_status_t (*call)(void *)) {
       INTS(mp_gemm_desc_t, op_a, 0),
       INTS(mp_gemm_desc_t, op_b, -1),
       INTS(mp_gemm_desc_t, dtype_ab, MP_DTYPE_NONE),
-      INTS(mp_gemm_desc_t, dtype_cd, 4),
+      INTS(mp_gemm_desc_t, dtype_cd, invalid_dtype()),
       INTS(mp_gemm_desc_t, batch_count, 0, 2),
       INTS(mp_gemm_desc_t, m, 4),
       INTS(mp_gemm_desc_t, n, 16),

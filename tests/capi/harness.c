@@ -27,6 +27,12 @@ static void count_errors(mp_log_level_t level, const char *message, void *user) 
 
 /* ---------------------------------------------------------------- memory */
 
+mp_dtype_t invalid_dtype(void) {
+  int dtype = MP_FP16;
+  while (mp_dtype_size((mp_dtype_t)dtype) != 0) dtype++;
+  return (mp_dtype_t)dtype;
+}
+
 void *at(size_t offset) {
   return arena + offset;
 }

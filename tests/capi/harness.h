@@ -25,6 +25,9 @@ mp_scaler_t make_scaler(mp_context_t of, mp_scaler_policy_t policy);
 mp_tensor_list_t make_list(mp_context_t of, mp_dtype_t dtype, uint32_t count, void *const *data,
                            const int64_t *numel);
 
+/** Returns the first number after the floating-point types. */
+mp_dtype_t invalid_dtype(void);
+
 /** Pattern-filled device memory, 256-byte aligned; at(1) is misaligned for every type. */
 void *at(size_t offset);
 /** Returns an address without memory that overlaps no tensor, for calls that fail. */

@@ -36,7 +36,7 @@ static void check_rows_desc(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
       INTS(mp_gemm_desc_t, op_a, 0),
       INTS(mp_gemm_desc_t, dtype_ab, MP_DTYPE_NONE),
-      INTS(mp_gemm_desc_t, dtype_cd, 4),
+      INTS(mp_gemm_desc_t, dtype_cd, invalid_dtype()),
       INTS(mp_gemm_desc_t, batch_count, -1),
       INTS(mp_gemm_desc_t, m, -1),
       INTS(mp_gemm_desc_t, k, -1),

@@ -41,7 +41,7 @@ static mp_status_t call_xent_of_wide_labels(void *s) {
 static void test_xent(void) {
   const struct field_case fields[] = {
       INTS(mp_xent_desc_t, dtype, MP_DTYPE_NONE, MP_INT32, MP_INT64),
-      INTS(mp_xent_desc_t, dtype_labels, MP_DTYPE_NONE, MP_FP32 + 1, MP_INT64 + 1),
+      INTS(mp_xent_desc_t, dtype_labels, MP_DTYPE_NONE, invalid_dtype(), MP_INT64 + 1),
       INTS(mp_xent_desc_t, rows, -1, INT64_MAX),
       INTS(mp_xent_desc_t, classes, 0),
       INTS(mp_xent_desc_t, ld_logits, 7, INT64_MAX),

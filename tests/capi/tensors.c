@@ -38,12 +38,12 @@ static void test_create(void) {
   static const int64_t negative[kCount] = {8, 0, -1}, huge[kCount] = {8, 0, INT64_MAX};
   static const int64_t large[kCount] = {8, 0, (INT64_C(1) << 40) - 16384};
   static const mp_dtype_t no_dtype[kCount] = {MP_FP16, MP_BF16, MP_DTYPE_NONE};
-  static const mp_dtype_t bad_dtype[kCount] = {MP_FP16, (mp_dtype_t)4, MP_FP32};
+  const mp_dtype_t bad_dtype[kCount] = {MP_FP16, invalid_dtype(), MP_FP32};
   void *misaligned[kCount] = {NULL};
   misaligned[2] = at(2);
   const struct field_case fields[] = {
-      INTS(mp_tensor_list_desc_t, dtype, MP_DTYPE_NONE, 4, MP_STATE_M8, MP_STATE_V8, MP_REMAINDER16,
-           MP_REMAINDER8),
+      INTS(mp_tensor_list_desc_t, dtype, MP_DTYPE_NONE, invalid_dtype(), MP_STATE_M8, MP_STATE_V8,
+           MP_REMAINDER16, MP_REMAINDER8),
       INTS(mp_tensor_list_desc_t, reserved0, 1),
       FIELD(mp_tensor_list_desc_t, data, pointers, MP_ERROR_MISALIGNED, misaligned),
       POINTERS(mp_tensor_list_desc_t, numel, negative, huge, large),
