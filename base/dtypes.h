@@ -5,12 +5,13 @@
 #include "mpcore/core.h"
 
 /// One row per type, in the order of the enumerators:
-/// enumerator without MP_, name, bytes, end of CU_TENSOR_MAP_DATA_TYPE_*, ncclDataType_t,
-/// significant bits, exponent bits, first sm_XX with tensor cores for it (0: none).
-#define MP_FLOAT_TYPES(X)                   \
-  X(FP16, "fp16", 2, FLOAT16, 6, 11, 5, 70) \
-  X(BF16, "bf16", 2, BFLOAT16, 9, 8, 8, 80) \
-  X(FP32, "fp32", 4, FLOAT32, 7, 24, 8, 0)
+/// enumerator without MP_, name, bytes, end of CU_TENSOR_MAP_DATA_TYPE_*, first sm_XX with tensor
+/// cores for it (0: none), ncclDataType_t, cudaDataType_t, cudnnDataType_t, significant bits,
+/// exponent bits.
+#define MP_FLOAT_TYPES(X)                          \
+  X(FP16, "fp16", 2, FLOAT16, 70, 6, 2, 2, 11, 5)  \
+  X(BF16, "bf16", 2, BFLOAT16, 80, 9, 14, 9, 8, 8) \
+  X(FP32, "fp32", 4, FLOAT32, 0, 7, 0, 0, 24, 8)
 
 // Lists of names in messages.
 #define MP_FLOAT_TYPE_NAMES "fp16, bf16 or fp32"
@@ -23,14 +24,14 @@ struct FloatType {
   mp_dtype_t dtype;
   const char *name, *title;  ///< e.g. "fp16" and "FP16"
   int32_t bytes;
-  int32_t nccl;  ///< ncclDataType_t
-  int32_t significant_bits, exponent_bits;
   int32_t tensor_core_arch;      ///< first sm_XX with tensor cores for it; 0: none
   const char *tensor_core_rule;  ///< the same as a clause of messages
+  int32_t nccl, cuda, cudnn;     ///< ncclDataType_t, cudaDataType_t, cudnnDataType_t
+  int32_t significant_bits, exponent_bits;
 };
 
-#define MP_FLOAT_TYPE(T, name, bytes, tma, nccl, digits, exponent, arch) \
-  {MP_##T, name, #T, bytes, nccl, digits, exponent, arch, "requires sm_" #arch " or newer for " #T},
+#define MP_FLOAT_TYPE(T, name, bytes, tma, arch, ...) \
+  {MP_##T, name, #T, bytes, arch, "requires sm_" #arch " or newer for " #T, __VA_ARGS__},
 inline constexpr FloatType kFloatTypes[] = {MP_FLOAT_TYPES(MP_FLOAT_TYPE)};
 #undef MP_FLOAT_TYPE
 

@@ -15,7 +15,8 @@ std::optional<DynamicLibrary> lt;    ///< set by CublasLt
 std::optional<DynamicLibrary> blas;  ///< set by Cublas
 
 cudaDataType_t cublas_type(mp_dtype_t dtype) {
-  return dtype == MP_FP16 ? CUDA_R_16F : dtype == MP_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+  static_assert(mp::float_type(MP_BF16).cuda == CUDA_R_16BF);
+  return static_cast<cudaDataType_t>(mp::float_type(dtype).cuda);
 }
 cublasOperation_t operation(mp_op_t op) {
   return op == MP_OP_T ? CUBLAS_OP_T : CUBLAS_OP_N;

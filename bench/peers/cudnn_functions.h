@@ -15,9 +15,8 @@ inline std::optional<DynamicLibrary> dnn;  ///< set by Cudnn
 #define MPBENCH_CUDNN(function) MPBENCH_FUNCTION(*dnn, function)
 
 inline cudnnDataType_t cudnn_type(mp_dtype_t dtype) {
-  return dtype == MP_FP16   ? CUDNN_DATA_HALF
-         : dtype == MP_BF16 ? CUDNN_DATA_BFLOAT16
-                            : CUDNN_DATA_FLOAT;
+  static_assert(mp::float_type(MP_BF16).cudnn == CUDNN_DATA_BFLOAT16);
+  return static_cast<cudnnDataType_t>(mp::float_type(dtype).cudnn);
 }
 
 /// FP32 with kTf32 may use tensor cores, 16-bit types always do.
