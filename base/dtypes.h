@@ -2,6 +2,8 @@
 // read.  kernels/simt/half.h has their storage types and conversions.
 #pragma once
 
+#include <array>
+
 #include "mpcore/core.h"
 
 /// One row per type, in the order of the enumerators:
@@ -13,12 +15,15 @@
   X(BF16, "bf16", 2, BFLOAT16, 80, 9, 14, 9, 8, 8) \
   X(FP32, "fp32", 4, FLOAT32, 0, 7, 0, 0, 24, 8)
 
-// Lists of names in messages.
+// Lists of names in messages, and of the 16-bit types.
 #define MP_FLOAT_TYPE_NAMES "fp16, bf16 or fp32"
 #define MP_HALF_TYPE_NAMES "fp16 or bf16"
 #define MP_REQUIRES_HALF_TYPE "requires FP16 or BF16"
 
 namespace mp {
+
+inline constexpr std::array kHalfTypes = {MP_FP16, MP_BF16};
+constexpr mp_dtype_t kLastHalfType = kHalfTypes.back();
 
 struct FloatType {
   mp_dtype_t dtype;
@@ -48,7 +53,7 @@ constexpr const FloatType &float_type(mp_dtype_t dtype) {
   return kFloatTypes[dtype - 1];
 }
 
-/// Returns whether a type is floating-point with 16 bits: fp16 or bf16.
+/// Returns whether a type is floating-point with 16 bits.
 constexpr bool is_half(mp_dtype_t dtype) {
   return is_float(dtype) && float_type(dtype).bytes == 2;
 }

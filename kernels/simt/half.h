@@ -17,28 +17,23 @@
 
 namespace mp::MP_TARGET {
 
-struct half {
-  uint16_t bits;
-};
-struct bf16 {
-  uint16_t bits;
-};
-
-constexpr float kHalfMax = 65504.0f;
-constexpr float kBf16Max = 3.3895314e38f;  // 0x7f7f
-
-/// 16-bit types: X(type, name in PTX, type of CUDA).
-#define MP_HALF_TYPES(X) \
-  X(half, "f16", __half) \
-  X(bf16, "bf16", __nv_bfloat16)
+/// 16-bit types: X(type, name in PTX, type of CUDA, enumerator).
+#define MP_HALF_TYPES(X)          \
+  X(half, "f16", __half, MP_FP16) \
+  X(bf16, "bf16", __nv_bfloat16, MP_BF16)
 
 /// Row of a storage type in the table of types.
 template <class T>
 constexpr FloatType kFloatType = float_type(MP_FP32);
-template <>
-inline constexpr FloatType kFloatType<half> = float_type(MP_FP16);
-template <>
-inline constexpr FloatType kFloatType<bf16> = float_type(MP_BF16);
+
+#define MP_STORAGE_TYPE(Type, ptx, Cuda, dtype) \
+  struct Type {                                 \
+    uint16_t bits;                              \
+  };                                            \
+  template <>                                   \
+  inline constexpr FloatType kFloatType<Type> = float_type(dtype);
+MP_HALF_TYPES(MP_STORAGE_TYPE)
+#undef MP_STORAGE_TYPE
 
 MP_DEVICE float float_from_bits(uint32_t bits) {
   return __builtin_bit_cast(float, bits);
@@ -219,15 +214,18 @@ MP_DEVICE bool is_nonfinite(float x) {
 
 // f receives the type as an empty std::type_identity.
 
-/// Calls f with half or bf16.
+/// Calls f with a 16-bit type; the last one needs no comparison.
 MP_CALLS_EITHER
 template <class F>
 MP_HD auto with_half_type(mp_dtype_t dtype, const F &f) {
-  if (dtype == MP_FP16) return f(std::type_identity<half>{});
-  return f(std::type_identity<bf16>{});
+#define MP_CALL_WITH(Type, ptx, Cuda, number) \
+  if (dtype == number || number == kLastHalfType) return f(std::type_identity<Type>{});
+  MP_HALF_TYPES(MP_CALL_WITH)
+#undef MP_CALL_WITH
+  __builtin_unreachable();
 }
 
-/// Calls f with float, half or bf16.
+/// Calls f with float or a 16-bit type.
 MP_CALLS_EITHER
 template <class F>
 MP_HD auto with_type(mp_dtype_t dtype, const F &f) {

@@ -43,10 +43,10 @@ MP_HD constexpr bool supported() {
 
 template <class T>
 struct DeviceType;
-#define MP_DEVICE_TYPE(Type, name, Device) \
-  template <>                              \
-  struct DeviceType<Type> {                \
-    using type = Device;                   \
+#define MP_DEVICE_TYPE(Type, name, Device, ...) \
+  template <>                                   \
+  struct DeviceType<Type> {                     \
+    using type = Device;                        \
   };
 MP_HALF_TYPES(MP_DEVICE_TYPE)
 #undef MP_DEVICE_TYPE

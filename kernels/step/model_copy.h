@@ -20,14 +20,17 @@ struct CopyTarget {
   int64_t t;
 };
 
+MP_DEVICE bool overflows(float w, mp_dtype_t dtype) {
+  return magnitude_bits(rounded_to(dtype, w)) == kInfinityBits;
+}
+
+constexpr float kHalfMax = 65504.0f;
+constexpr float kBf16Max = 3.3895314e38f;  // 0x7f7f
+
 /// Clamps w to the finite range: an overflow would make all later gradients non-finite.
 MP_DEVICE float clamped(float w, mp_dtype_t dtype) {
   const float most = dtype == MP_FP16 ? kHalfMax : kBf16Max;
   return w > most ? most : w < -most ? -most : w;
-}
-
-MP_DEVICE bool overflows(float w, mp_dtype_t dtype) {
-  return magnitude_bits(rounded_to(dtype, w)) == kInfinityBits;
 }
 
 /// Returns one of the two neighbors of w in the type, or w itself if the type can represent it.
