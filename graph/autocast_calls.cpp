@@ -31,7 +31,9 @@ mp_autocast_config_t default_config(const mp_dtype_t &dtype_low) {
 
 void check_config(const mp_autocast_config_t &c) {
   require_enum(c.preset, "config->preset", MP_AUTOCAST_PRESET_DEFAULT, MP_AUTOCAST_PRESET_ONNX);
-  require_enum(c.dtype_low, "config->dtype_low", MP_FP16, MP_BF16);
+  require_dtype(c.dtype_low, "config->dtype_low");
+  MP_REQUIRE(is_half(c.dtype_low), MP_ERROR_INVALID_ARGUMENT, "config->dtype_low = ", c.dtype_low,
+             " must be " MP_HALF_TYPE_NAMES);
   require_enum(c.level, "config->level", MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_LEVEL_FORCE_ALL);
   require_flags(c.flags,
                 MP_AUTOCAST_FLAG_NO_ENVIRONMENT | MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE |

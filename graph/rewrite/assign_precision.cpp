@@ -4,8 +4,8 @@
 //     1  ALLOW vertices are 16-bit, except on MP_AUTOCAST_SLOT_FP32, which propagates no type.
 //     2  DENY propagates forward through INFER, and through CLEAR that leads to INFER or DENY.
 //     3  INFER and CLEAR vertices between two 16-bit ALLOW vertices become 16-bit unless denied.
-//     4  bf16: an INFER vertex that reads a 16-bit vertex becomes 16-bit unless it also reads a
-//        denied one.
+//     4  Type with the exponents of fp32: an INFER vertex that reads a 16-bit vertex becomes 16-bit
+//        unless it also reads a denied one.
 //     5  CLEAR vertices connected to a 16-bit vertex through CLEAR become 16-bit.
 //     6  finalize.cpp: vertices without a 16-bit kernel revert, clusters agree, casts are absorbed.
 //
@@ -41,7 +41,7 @@ PrecisionAssignment::PrecisionAssignment(const Policy &policy, const mp_autocast
     propagate_forward();
   } else {
     between_allow();
-    if (policy_.config.dtype_low == MP_BF16) follow_allow();
+    if (has_fp32_range(policy_.config.dtype_low)) follow_allow();
     clear_next_to_low();
   }
   revert_unsupported();

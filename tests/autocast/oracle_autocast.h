@@ -36,7 +36,7 @@ class Oracle {
       make_low_until_none([&](const Vertex &v) { return is_given_low(v); });
     } else {
       make_low([&](const Vertex &v) { return is_between(v); });
-      if (config_.low == MP_BF16) make_low([&](const Vertex &v) { return follows(v); });
+      if (mp::has_fp32_range(config_.low)) make_low([&](const Vertex &v) { return follows(v); });
       make_low([&](const Vertex &v) { return is_connected(v); });
     }
     for (Vertex &v : all_) v.is_low = v.is_low && !has(v, MP_NODE_FLAG_NO_LOW) && v.is_eligible;
@@ -210,7 +210,7 @@ class Oracle {
     return inside(v) && has_path(v, kBefore, inside, is_end) && has_path(v, kAfter, inside, is_end);
   }
 
-  /// bf16: INFER after a low-precision vertex becomes low, unless it also reads a denied one.
+  /// Range of fp32: INFER after a low-precision vertex becomes low, unless it reads a denied one.
   bool follows(const Vertex &v) const {
     const Test inside = [&](const Vertex &u) {
       return is_infer(u) && can_turn_low(u) &&
