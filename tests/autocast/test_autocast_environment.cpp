@@ -111,7 +111,7 @@ TEST_CASE("autocast: invalid environment variables are rejected", "[autocast]") 
     words.emplace_back(name);
     expect_refused(MP_AUTOCAST_PRESET_TENSORFLOW, words);
   };
-  refused("MP_AUTOCAST", "fp8", {"fp8", "off, fp16 or bf16"});
+  refused("MP_AUTOCAST", "fp8", {"fp8", "off, " MP_HALF_TYPE_NAMES});
   refused("MP_AUTOCAST_LEVEL", "fast", {"fast", "tensor_cores_only"});
   refused("MP_AUTOCAST_IGNORE_PERFORMANCE", "maybe", {"maybe", "0 or 1"});
   refused("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL", "normal", {"normal", "UNSAFE_FORCE_ALL"});

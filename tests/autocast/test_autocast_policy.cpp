@@ -253,7 +253,7 @@ TEST_CASE("autocast: disabled reason of the device under test", "[autocast]") {
   for (const mp_dtype_t low : kHalfTypes) {
     const Policy policy(MP_AUTOCAST_PRESET_DEFAULT, low);
     const char *const why = policy.disabled_reason(context());
-    const bool is_fast = info.target == MP_TARGET_CUDA && info.arch >= (low == MP_BF16 ? 80 : 70);
+    const bool is_fast = info.target == MP_TARGET_CUDA && !mp::why_no_tensor_cores(low, info.arch);
     CHECK((why == nullptr) == is_fast);
     if (why != nullptr && info.target == MP_TARGET_CUDA)
       CHECK_THAT(why, Catch::Matchers::ContainsSubstring("sm_" + std::to_string(info.arch)));

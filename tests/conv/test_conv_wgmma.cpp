@@ -210,7 +210,7 @@ TEST_CASE("conv wgmma: the limits of im2col TMA are supported and exceeded limit
   CHECK(refusal("layer=1,5,5,16,16,3,3 pad=1 groups=2") == "requires groups = 1");
   for (const char *const line : {"layer=1,5,5,12,16,3,3 pad=1", "layer=1,5,5,16,12,3,3 pad=1"})
     CHECK(refusal(line) == "requires c and k to be multiples of 8");
-  CHECK(refusal(square + "ab=fp32") == "requires FP16 or BF16");
+  CHECK(refusal(square + "ab=fp32") == MP_REQUIRES_HALF_TYPE);
   for (const char *const kernel : {"conv_wgmma_64x256x64_s4", "conv_wgmma_128x192x64_s4"})
     CHECK(refusal(square, kernel) == "does not support this pass");
   CHECK(refusal(square + "stride=2 op=dgrad cd=fp16", "conv_wgmma_256x128x64_s4") ==

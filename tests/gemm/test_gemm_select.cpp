@@ -3,6 +3,7 @@
 #include <set>
 
 #include "gemm_run.h"
+#include "tests/support/any.h"
 #include "tests/support/kernels.h"
 
 using namespace mptest;
@@ -10,13 +11,11 @@ using namespace mptest;
 namespace {
 
 mp_gemm_desc_t random_problem(Random &random) {
-  constexpr mp_dtype_t kTypes[][2] = {{MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_BF16},
-                                      {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}, {MP_FP32, MP_FP16}};
-  const auto &types = kTypes[random.integer(0, 5)];
   const auto extent = [&random] {  // small and large with equal probability
     return random.integer(1, int64_t{1} << random.integer(0, 16));
   };
-  mp_gemm_desc_t desc = mp_gemm_desc_default(extent(), extent(), extent(), types[0], types[1]);
+  mp_gemm_desc_t desc = mp_gemm_desc_default(extent(), extent(), extent(), any(random, kDtypes),
+                                             any(random, kDtypes));
   desc.op_a = random.integer(0, 1) != 0 ? MP_OP_T : MP_OP_N;
   desc.op_b = random.integer(0, 1) != 0 ? MP_OP_T : MP_OP_N;
   desc.ld_a = (desc.op_a == MP_OP_T ? desc.m : desc.k) + random.integer(0, 9);

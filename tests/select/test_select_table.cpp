@@ -88,7 +88,7 @@ TEST_CASE("select: each reason why a wmma kernel rejects a problem") {
   const mp::GemmProblem p = problem(256, 256, 256), bf16 = with_inputs(p, MP_BF16);
   const char *const name = "wmma_128x128x32_s3";
   CHECK(why_not(name, p, kT4) == "");
-  CHECK(why_not(name, with_inputs(p, MP_FP32), kH200) == "requires FP16 or BF16");
+  CHECK(why_not(name, with_inputs(p, MP_FP32), kH200) == MP_REQUIRES_HALF_TYPE);
   CHECK(why_not(name, bf16, kT4) == "requires sm_80 or newer for BF16");
   CHECK(why_not(name, bf16, kA100) == "");
   CHECK(why_not(name, p, cuda_device(61, 20, 48 << 10)) == "requires sm_70 or newer");
@@ -121,7 +121,7 @@ TEST_CASE("select: each reason why a wmma kernel does not read copies") {
     CHECK(why_not(name, batch, device) == "");
   }
   CHECK(why_not("wmma_128x128x32_s3_k2_copied", p, kA100) == "");
-  CHECK(why_not(name, with_inputs(p, MP_FP32), kH200) == "requires FP16 or BF16");
+  CHECK(why_not(name, with_inputs(p, MP_FP32), kH200) == MP_REQUIRES_HALF_TYPE);
   CHECK(why_not(name, with_inputs(p, MP_BF16), kT4) == "requires sm_80 or newer for BF16");
   CHECK(why_not("wmma_256x128x32_s3_copied", p, kT4) ==
         "requires more shared memory than the device has");

@@ -179,13 +179,13 @@ inline std::string spelled_out(const std::string &word) {
     text.pop_back();
     return text;
   };
-  if (word == "types=all") {
-    std::vector<Types> all;
-    for (const mp_dtype_t ab : kDtypes)
-      for (const mp_dtype_t cd : kDtypes) all.push_back({ab, cd});
-    return pairs(all);
+  std::vector<Types> all, each;
+  for (const mp_dtype_t ab : kDtypes) {
+    for (const mp_dtype_t cd : kDtypes) all.push_back({ab, cd});
+    each.push_back({ab, ab == MP_FP16 ? ab : MP_FP32});
   }
-  if (word == "types=each") return pairs(kOneOfEach);
+  if (word == "types=all") return pairs(all);
+  if (word == "types=each") return pairs(each);
   if (word == "activation=forward") return activations(kForwardActivations);
   if (word == "activation=backward") return activations(kBackwardActivations);
   return word;

@@ -23,8 +23,10 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// All element types, and those of 16 bits.
-inline constexpr mp_dtype_t kDtypes[] = {MP_FP16, MP_BF16, MP_FP32};
-inline constexpr std::array kHalfTypes = {MP_FP16, MP_BF16};
+#define MPTEST_DTYPE(type, ...) MP_##type,
+inline constexpr mp_dtype_t kDtypes[] = {MP_FLOAT_TYPES(MPTEST_DTYPE)};
+#undef MPTEST_DTYPE
+using mp::kHalfTypes;
 
 struct Format {
   int bits;          ///< storage bits

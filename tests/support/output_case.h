@@ -22,7 +22,6 @@ enum class Place { kFirst, kMiddle, kLast };
 struct Types {
   mp_dtype_t ab, cd;
 };
-inline constexpr Types kOneOfEach[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}};
 
 struct OutputCase {
   mp_dtype_t ab = MP_FP16, cd = MP_FP32;  ///< types of inputs and output

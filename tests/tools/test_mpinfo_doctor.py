@@ -270,7 +270,7 @@ def test_tuning_tables(doctor, tmp_path):
     ("MP_HOST_THREADS", "two", "must be an integer from 1 to 256; using the default"),
     ("MP_HOST_THREADS", "2x", "must be an integer from 1 to 256; using the default"),
     ("MP_HOST_THREADS", "1000", "must be an integer from 1 to 256; using the default"),
-    ("MP_AUTOCAST", "fp8", "must be off, fp16 or bf16"),
+    ("MP_AUTOCAST", "fp8", "must be off, fp16"),
     ("MP_AUTOCAST_LEVEL", "high", "must be normal, infer_as_deny, tensor_cores_only or force_all"),
     ("MP_AUTOCAST_IGNORE_PERFORMANCE", "maybe", "must be 0 or 1"),
     ("MP_AUTOCAST_LOG", "/dev/null/folder", "must be a writable folder"),
