@@ -11,121 +11,102 @@ constexpr int kThreads = 256;
 constexpr int kPatterns = 1 << 16;
 
 struct WidenArgs {
-  uint32_t *from_half, *from_bf16;
+  uint32_t *widened;
 };
 
 /// Replaces the payload of a NaN, which is unspecified.
 MP_DEVICE uint32_t without_payload(float x) {
   return magnitude_bits(x) > kInfinityBits ? 0x7fffffffu : bits_of(x);
 }
-MP_DEVICE uint16_t without_payload(uint16_t x, uint16_t infinity) {
-  return (x & 0x7fff) > infinity ? uint16_t{0x7fff} : x;
-}
 
-MP_KERNEL(kThreads, 1) widen_patterns(MP_PARAM(WidenArgs) args) {
+template <class T>
+MP_KERNEL(kThreads, 1)
+widen_patterns(MP_PARAM(WidenArgs) args) {
   const auto i = block_index() * kThreads + thread_index();
-  const auto bits = static_cast<uint16_t>(i);
-  args.from_half[i] = without_payload(to_float(half{bits}));
-  args.from_bf16[i] = without_payload(to_float(bf16{bits}));
+  args.widened[i] = without_payload(to_float(T{static_cast<uint16_t>(i)}));
 }
 
 struct NarrowArgs {
   const float *in;
-  uint16_t *to_half, *to_bf16;
-  uint32_t *half_pairs, *bf16_pairs;  ///< an element and its negative, packed; 0 for NaN
+  uint16_t *narrowed;
+  uint32_t *pairs;  ///< an element and its negative, packed; 0 for NaN
   int64_t count;
   uint32_t mask;  ///< selects bits of the input
 };
 
-MP_KERNEL(kThreads, 1) narrow_floats(MP_PARAM(NarrowArgs) args) {
+template <class T>
+MP_KERNEL(kThreads, 1)
+narrow_floats(MP_PARAM(NarrowArgs) args) {
   const int64_t i = block_index() * kThreads + thread_index();
   if (i >= args.count) return;
   const float x = float_from_bits(bits_of(args.in[i]) & args.mask);
-  args.to_half[i] = without_payload(round_to<half>(x).bits, 0x7c00);
-  args.to_bf16[i] = without_payload(round_to<bf16>(x).bits, 0x7f80);
-  const bool is_nan = magnitude_bits(x) > kInfinityBits;
-  args.half_pairs[i] = is_nan ? 0 : pack_pair<half>(x, -x);
-  args.bf16_pairs[i] = is_nan ? 0 : pack_pair<bf16>(x, -x);
+  const uint16_t bits = round_to<T>(x).bits;
+  args.narrowed[i] = magnitude_bits(to_float(T{bits})) > kInfinityBits ? uint16_t{0x7fff} : bits;
+  args.pairs[i] = magnitude_bits(x) > kInfinityBits ? 0 : pack_pair<T>(x, -x);
 }
 
-/// Returns, for each pattern of either type, its value, the midpoint to the next, and the neighbors
-/// of both.
+/// Returns the values of all patterns of the 16-bit types and the midpoints to the next values, the
+/// neighbors of all these, and NaN.
 std::vector<float> places_of_rounding() {
   std::vector<float> places;
-  const auto add = [&](uint32_t bits) {
-    float x;
-    std::memcpy(&x, &bits, sizeof x);
-    places.push_back(x);
-  };
-  for (uint32_t pattern = 0; pattern < kPatterns; pattern++) {
-    for (const uint32_t offset : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu})
-      add(pattern << 16 | offset);  // BF16 is the upper half
-    const uint32_t sign = pattern >> 15 << 31, magnitude = pattern & 0x7fff;
-    if (magnitude < 0x7c00 && magnitude >= 0x400)
-      for (const uint32_t offset : {0u, 1u, 0xfffu, 0x1000u, 0x1001u, 0x1fffu})
-        add(sign | (0x38000000 + (magnitude << 13)) | offset);
-    if (magnitude < 0x400) {  // subnormal in FP16
-      const float unit = static_cast<float>(magnitude) * 0x1p-24f, middle = unit + 0x1p-25f;
-      for (const float x : {unit, middle})
-        for (const uint32_t step : {0xffffffffu, 0u, 1u}) {
-          uint32_t bits;
-          std::memcpy(&bits, &x, sizeof bits);
-          if (bits != 0) add(sign | (bits + step));
-        }
+  const auto add = [&](uint32_t bits) { places.push_back(std::bit_cast<float>(bits)); };
+  for (const mp_dtype_t dtype : kHalfTypes) {
+    for (uint32_t pattern = 0; pattern < kPatterns; pattern++) {
+      const double value = mptest::decode(dtype, pattern);
+      const double ulp = std::copysign(mptest::decode(dtype, pattern ^ 1) - value, value);
+      for (const double x : {value, value + ulp / 2})
+        for (const uint32_t step : {0xffffffffu, 0u, 1u})
+          add(std::bit_cast<uint32_t>(static_cast<float>(x)) + step);
     }
   }
+  for (uint32_t nan = kInfinityBits + 1; nan < 0x80000000; nan += 0x7fff)
+    for (const uint32_t sign : {0u, 0x80000000u}) add(sign | nan);
   return places;
 }
 
-std::vector<uint32_t> widened_patterns(mp_dtype_t dtype) {
-  std::vector<uint32_t> widened;
+/// Compares the conversions of a type with those of numeric.h.
+template <class T>
+void add_type(Output &output, const Device &device, const std::vector<float> &floats,
+              Mistake mistake) {
+  constexpr mp_dtype_t kType = kFloatType<T>.dtype;
+  const std::string name = kFloatType<T>.name;
+  const Memory<uint32_t> widened(device, kPatterns), pairs(device, floats.size());
+  const Memory<uint16_t> narrowed(device, floats.size());
+  const Memory<float> in(device, floats);
+  const auto count = static_cast<int64_t>(floats.size());
+  run(device, "widen_patterns", widen_patterns<T>, {kPatterns / kThreads, kThreads},
+      {widened.data()});
+  run(device, "narrow_floats", narrow_floats<T>, {ceil_div<int64_t>(count, kThreads), kThreads},
+      {in.data(), narrowed.data(), pairs.data(), count,
+       mistake == Mistake::made ? 0xffff0000u : ~0u});
+
+  std::vector<uint32_t> values, halves_of_pairs;
+  std::vector<uint16_t> rounded;
   for (uint32_t pattern = 0; pattern < kPatterns; pattern++) {
-    const auto value = static_cast<float>(mptest::decode(dtype, pattern));
-    widened.push_back(std::isnan(value) ? 0x7fffffffu : std::bit_cast<uint32_t>(value));
+    const auto value = static_cast<float>(mptest::decode(kType, pattern));
+    values.push_back(std::isnan(value) ? 0x7fffffffu : std::bit_cast<uint32_t>(value));
   }
-  return widened;
-}
-
-std::vector<uint16_t> narrowed(mp_dtype_t dtype, const std::vector<float> &floats) {
-  std::vector<uint16_t> bits;
-  for (const float x : floats)
-    bits.push_back(std::isnan(x) ? uint16_t{0x7fff}
-                                 : static_cast<uint16_t>(mptest::encode(dtype, double{x})));
-  return bits;
-}
-
-std::vector<uint32_t> pairs_of(const std::vector<uint16_t> &bits,
-                               const std::vector<float> &floats) {
-  std::vector<uint32_t> pairs;
-  for (size_t i = 0; i < bits.size(); i++)
-    pairs.push_back(std::isnan(floats[i]) ? 0 : bits[i] | (bits[i] ^ 0x8000u) << 16);
-  return pairs;
+  for (const float x : floats) {
+    const uint32_t bits = std::isnan(x) ? 0x7fff : mptest::encode(kType, double{x});
+    rounded.push_back(static_cast<uint16_t>(bits));
+    halves_of_pairs.push_back(std::isnan(x) ? 0 : bits | (bits ^ 0x8000u) << 16);
+  }
+  output.push_back(make_part(name + " to fp32", 256, widened.download(), values));
+  output.push_back(make_part("fp32 to " + name, 256, narrowed.download(), rounded));
+  output.push_back(make_part("pairs of " + name, 256, pairs.download(), halves_of_pairs));
 }
 
 }  // namespace
 
 /// Injected bug: numbers are truncated.
 Output conform_conversions(const Device &device, Mistake mistake) {
-  const Memory<uint32_t> from_half(device, kPatterns), from_bf16(device, kPatterns);
-  run(device, "widen_patterns", widen_patterns, {kPatterns / kThreads, kThreads},
-      {from_half.data(), from_bf16.data()});
-
   const std::vector<float> floats = places_of_rounding();
-  const size_t count = floats.size();
-  const Memory<float> in(device, floats);
-  const Memory<uint16_t> to_half(device, count), to_bf16(device, count);
-  const Memory<uint32_t> half_pairs(device, count), bf16_pairs(device, count);
-  const auto signed_count = static_cast<int64_t>(count);
-  run(device, "narrow_floats", narrow_floats, {ceil_div<int64_t>(signed_count, kThreads), kThreads},
-      {in.data(), to_half.data(), to_bf16.data(), half_pairs.data(), bf16_pairs.data(),
-       signed_count, mistake == Mistake::made ? 0xffff0000u : ~0u});
-  const std::vector<uint16_t> halves = narrowed(MP_FP16, floats), bf16s = narrowed(MP_BF16, floats);
-  return {make_part("fp16 to fp32", 256, from_half.download(), widened_patterns(MP_FP16)),
-          make_part("bf16 to fp32", 256, from_bf16.download(), widened_patterns(MP_BF16)),
-          make_part("fp32 to fp16", 256, to_half.download(), halves),
-          make_part("fp32 to bf16", 256, to_bf16.download(), bf16s),
-          make_part("pairs of fp16", 256, half_pairs.download(), pairs_of(halves, floats)),
-          make_part("pairs of bf16", 256, bf16_pairs.download(), pairs_of(bf16s, floats))};
+  Output output;
+  for (const mp_dtype_t dtype : kHalfTypes)
+    with_half_type(dtype, [&]<class T>(std::type_identity<T>) {
+      add_type<T>(output, device, floats, mistake);
+    });
+  return output;
 }
 
 }  // namespace mp::MP_TARGET
