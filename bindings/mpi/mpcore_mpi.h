@@ -14,7 +14,7 @@
  * It supports host memory only: pointers are passed to MPI directly, and streams are ignored.  On
  * GPUs use mp_comm_init_nccl.  Callbacks block until the operation is complete.
  *
- * MPI has no 16-bit floating-point types: fp16 and bf16 are sent as uint16_t.  Custom operations
+ * MPI has no 16-bit floating-point types: they are sent as uint16_t.  Custom operations
  * add in fp32 and round every partial sum to the 16-bit type, to nearest even.
  *
  * Callbacks return MPI error codes (see MPI_Error_string): the duplicated communicator uses
@@ -29,11 +29,6 @@
 #include <string.h>
 
 #include "mpcore.h"
-
-typedef struct mp_mpi {
-  MPI_Comm comm; /* a duplicate, separate from the program's messages */
-  MPI_Op sum_fp16, sum_bf16, max_fp16, max_bf16;
-} mp_mpi_t;
 
 /* ---------------------------------------------------------------- 16-bit floats */
 
@@ -80,7 +75,17 @@ static inline uint16_t mp_mpi_to_fp16(float x) {
   return (uint16_t)(sign | ((magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13));
 }
 
+/* X(dtype, name) for the types that mp_mpi_from_NAME and mp_mpi_to_NAME convert. */
+#define MP_MPI_HALF_TYPES(X) X(MP_FP16, fp16) X(MP_BF16, bf16)
+
 /* ---------------------------------------------------------------- operations */
+
+#define MP_MPI_FIELDS(dtype, name) MPI_Op sum_##name, max_##name;
+typedef struct mp_mpi {
+  MPI_Comm comm; /* a duplicate, separate from the program's messages */
+  MP_MPI_HALF_TYPES(MP_MPI_FIELDS)
+} mp_mpi_t;
+#undef MP_MPI_FIELDS
 
 /* Defines an MPI operation: inout[i] = combined(in[i], inout[i]). */
 #define MP_MPI_OPERATION(name, from, to, combined)                                     \
@@ -93,10 +98,11 @@ static inline uint16_t mp_mpi_to_fp16(float x) {
       y[i] = to(combined);                                                             \
     }                                                                                  \
   }
-MP_MPI_OPERATION(mp_mpi_sum_fp16, mp_mpi_from_fp16, mp_mpi_to_fp16, a + b)
-MP_MPI_OPERATION(mp_mpi_sum_bf16, mp_mpi_from_bf16, mp_mpi_to_bf16, a + b)
-MP_MPI_OPERATION(mp_mpi_max_fp16, mp_mpi_from_fp16, mp_mpi_to_fp16, a > b ? a : b)
-MP_MPI_OPERATION(mp_mpi_max_bf16, mp_mpi_from_bf16, mp_mpi_to_bf16, a > b ? a : b)
+#define MP_MPI_OPERATIONS(dtype, name)                                             \
+  MP_MPI_OPERATION(mp_mpi_sum_##name, mp_mpi_from_##name, mp_mpi_to_##name, a + b) \
+  MP_MPI_OPERATION(mp_mpi_max_##name, mp_mpi_from_##name, mp_mpi_to_##name, a > b ? a : b)
+MP_MPI_HALF_TYPES(MP_MPI_OPERATIONS)
+#undef MP_MPI_OPERATIONS
 #undef MP_MPI_OPERATION
 
 /* ---------------------------------------------------------------- communicator */
@@ -105,21 +111,19 @@ static inline int mp_mpi_all_reduce(const void *send, void *recv, size_t count, 
                                     mp_reduce_op_t op, mp_stream_t stream, void *user) {
   const mp_mpi_t *mpi = (const mp_mpi_t *)user;
   const int is_max = op == MP_REDUCE_MAX, is_fp32 = dtype == MP_FP32;
-  const MPI_Op fp16 = is_max ? mpi->max_fp16 : mpi->sum_fp16;
-  const MPI_Op bf16 = is_max ? mpi->max_bf16 : mpi->sum_bf16;
-  const MPI_Op fp32 = is_max ? MPI_MAX : MPI_SUM;
   const size_t most = (size_t)1 << 30; /* MPI counts are int */
+  MPI_Op operation = is_max ? MPI_MAX : MPI_SUM;
+#define MP_MPI_CHOOSE(number, name) \
+  if (dtype == number) operation = is_max ? mpi->max_##name : mpi->sum_##name;
+  MP_MPI_HALF_TYPES(MP_MPI_CHOOSE)
+#undef MP_MPI_CHOOSE
   (void)stream;
   for (size_t begin = 0; begin < count; begin += most) {
     const size_t left = count - begin, offset = begin * (is_fp32 ? 4 : 2);
     void *to = (char *)recv + offset;
     const void *from = send == recv ? MPI_IN_PLACE : (const char *)send + offset;
     const int code = MPI_Allreduce(from, to, (int)(left < most ? left : most),
-                                   is_fp32 ? MPI_FLOAT : MPI_UINT16_T,
-                                   is_fp32            ? fp32
-                                   : dtype == MP_FP16 ? fp16
-                                                      : bf16,
-                                   mpi->comm);
+                                   is_fp32 ? MPI_FLOAT : MPI_UINT16_T, operation, mpi->comm);
     if (code != MPI_SUCCESS) return code;
   }
   return 0;
@@ -136,10 +140,11 @@ static inline int mp_mpi_init(mp_mpi_t *mpi, MPI_Comm parent, mp_comm_t *comm) {
   MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN);
   MPI_Comm_rank(mpi->comm, &rank);
   MPI_Comm_size(mpi->comm, &size);
-  MPI_Op_create(mp_mpi_sum_fp16, 1, &mpi->sum_fp16);
-  MPI_Op_create(mp_mpi_sum_bf16, 1, &mpi->sum_bf16);
-  MPI_Op_create(mp_mpi_max_fp16, 1, &mpi->max_fp16);
-  MPI_Op_create(mp_mpi_max_bf16, 1, &mpi->max_bf16);
+#define MP_MPI_CREATE(dtype, name)                       \
+  MPI_Op_create(mp_mpi_sum_##name, 1, &mpi->sum_##name); \
+  MPI_Op_create(mp_mpi_max_##name, 1, &mpi->max_##name);
+  MP_MPI_HALF_TYPES(MP_MPI_CREATE)
+#undef MP_MPI_CREATE
   comm->rank = rank;
   comm->world_size = size;
   comm->all_reduce = mp_mpi_all_reduce;
@@ -149,10 +154,11 @@ static inline int mp_mpi_init(mp_mpi_t *mpi, MPI_Comm parent, mp_comm_t *comm) {
 
 /** Frees the communicator and the operations.  Call it before MPI_Finalize. */
 static inline void mp_mpi_free(mp_mpi_t *mpi) {
-  MPI_Op_free(&mpi->sum_fp16);
-  MPI_Op_free(&mpi->sum_bf16);
-  MPI_Op_free(&mpi->max_fp16);
-  MPI_Op_free(&mpi->max_bf16);
+#define MP_MPI_FREE(dtype, name) \
+  MPI_Op_free(&mpi->sum_##name); \
+  MPI_Op_free(&mpi->max_##name);
+  MP_MPI_HALF_TYPES(MP_MPI_FREE)
+#undef MP_MPI_FREE
   MPI_Comm_free(&mpi->comm);
 }
 

@@ -6,25 +6,24 @@
 using namespace mptest;
 
 TEST_CASE("mpi: 16-bit floats match IEEE 754") {
-  for (uint32_t bits = 0; bits < 65536; ++bits) {
-    const uint16_t x = static_cast<uint16_t>(bits);
-    const double half = decode(MP_FP16, bits), brain = decode(MP_BF16, bits);
-    CHECK(same_value(mp_mpi_from_fp16(x), half));
-    CHECK(same_value(mp_mpi_from_bf16(x), brain));
-    if (!std::isnan(half)) CHECK(mp_mpi_to_fp16(static_cast<float>(half)) == bits);
-    if (!std::isnan(brain)) CHECK(mp_mpi_to_bf16(static_cast<float>(brain)) == bits);
-  }
-  Random random(1);
-  for (int i = 0; i < 100000; ++i) {
-    const float x = std::bit_cast<float>(static_cast<uint32_t>(random.bits()));
-    if (std::isnan(x)) {
-      CHECK(std::isnan(decode(MP_FP16, mp_mpi_to_fp16(x))));
-      CHECK(std::isnan(decode(MP_BF16, mp_mpi_to_bf16(x))));
-    } else {
-      CHECK(mp_mpi_to_fp16(x) == encode(MP_FP16, x));
-      CHECK(mp_mpi_to_bf16(x) == encode(MP_BF16, x));
+  const auto check = [](mp_dtype_t dtype, auto from, auto to) {
+    for (uint32_t bits = 0; bits < 65536; ++bits) {
+      const double value = decode(dtype, bits);
+      CHECK(same_value(from(static_cast<uint16_t>(bits)), value));
+      if (!std::isnan(value)) CHECK(to(static_cast<float>(value)) == bits);
     }
-  }
+    Random random(1);
+    for (int i = 0; i < 100000; ++i) {
+      const float x = std::bit_cast<float>(static_cast<uint32_t>(random.bits()));
+      if (std::isnan(x))
+        CHECK(std::isnan(decode(dtype, to(x))));
+      else
+        CHECK(to(x) == encode(dtype, x));
+    }
+  };
+#define CHECK_TYPE(dtype, name) check(dtype, mp_mpi_from_##name, mp_mpi_to_##name);
+  MP_MPI_HALF_TYPES(CHECK_TYPE)
+#undef CHECK_TYPE
 }
 
 TEST_CASE("mpi: sums of integers are exact on every rank") {
