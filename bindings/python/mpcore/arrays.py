@@ -13,24 +13,24 @@ from dataclasses import dataclass
 from typing import Any, Dict, Optional, Sequence, Tuple
 
 from . import _sys
-from ._library import Addressed
+from ._library import Addressed, lib
 
 HOST = "host"
 
-# name: (bytes per element, mp_dtype_t or None, type of the array interface)
+# name: (bytes per element, mp_dtype_t or None, type of the array interface, type code of DLPack)
 DTYPES = {
-    "float16": (2, _sys.MP_FP16, "<f2"),
-    "bfloat16": (2, _sys.MP_BF16, "<u2"),  # as bits, because numpy has no bfloat16
-    "float32": (4, _sys.MP_FP32, "<f4"),
-    "float64": (8, None, "<f8"),
-    "int32": (4, None, "<i4"),  # labels and indices: see INTEGERS
-    "int64": (8, None, "<i8"),
-    "uint8": (1, None, "|u1"),
+    "float16": (2, _sys.MP_FP16, "<f2", 2),
+    "bfloat16": (2, _sys.MP_BF16, "<u2", 4),  # as bits, because numpy has no bfloat16
+    "float32": (4, _sys.MP_FP32, "<f4", 2),
+    "float64": (8, None, "<f8", 2),
+    "int32": (4, None, "<i4", 0),  # labels and indices: see INTEGERS
+    "int64": (8, None, "<i8", 0),
+    "uint8": (1, None, "|u1", 1),
 }
-FLOATS = [name for name, (_, number, _) in DTYPES.items() if number is not None]
+FLOATS = [name for name, row in DTYPES.items() if row[1] is not None]
 INTEGERS = {"int32": _sys.MP_INT32, "int64": _sys.MP_INT64}
-NAMES: Dict[Any, str] = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
-NAMES.update({int(number): name for name, (_, number, _) in DTYPES.items() if number is not None})
+NAMES: Dict[Any, str] = {key: name for name, (_, number, _, _) in DTYPES.items() if number is not None
+                         for key in (int(number), lib.mp_dtype_name(number).decode())}
 
 
 def dtype_name(dtype: Any) -> str:
@@ -181,7 +181,7 @@ def _from_interface(array: Any, interface: Dict[str, Any], device: Any) -> View:
     if typestr.startswith(">"):
         raise TypeError(f"elements of {typestr!r} are big-endian, which is not supported; "
                         f"convert with x.astype({'<' + typestr[1:]!r})")
-    kinds = {kind: name for name, (_, _, kind) in DTYPES.items() if name != "bfloat16"}
+    kinds = {row[2]: name for name, row in DTYPES.items() if row[2] != "<u2"}
     name = kinds.get(typestr)
     if name is None:
         name = dtype_name(getattr(array, "dtype", typestr))  # bfloat16 of ml_dtypes
@@ -215,8 +215,7 @@ class _Tensor(ctypes.Structure):
 
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
-_CODES = {(0, 32): "int32", (0, 64): "int64", (1, 8): "uint8", (2, 16): "float16", (2, 32): "float32",
-          (2, 64): "float64", (4, 16): "bfloat16"}
+_CODES = {(code, 8 * size): name for name, (size, _, _, code) in DTYPES.items()}
 
 
 class _Versioned(ctypes.Structure):
