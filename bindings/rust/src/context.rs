@@ -2,7 +2,7 @@
 
 use crate::enums::{Dtype, Target};
 use crate::error::{check, Error, Result};
-use crate::half::{Bf16, F16};
+use crate::half::*;
 use crate::owner::{Handle, Owner};
 use crate::sys;
 use std::any::{type_name, TypeId};
@@ -263,7 +263,7 @@ impl Stream {
 /// All bit patterns are valid, and there is no padding.
 pub unsafe trait Plain: Copy + Default + 'static {}
 
-/// Numbers that kernels compute with: `f32`, [`F16`] and [`Bf16`].
+/// Numbers that kernels compute with: `f32` and 16-bit types, such as [`F16`].
 ///
 /// The trait is sealed because calls read and write elements of the size of `DTYPE`:
 /// ```compile_fail,E0277

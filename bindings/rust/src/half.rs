@@ -33,8 +33,6 @@ macro_rules! bits {
         }
     };
 }
-bits!(F16);
-bits!(Bf16);
 
 /// IEEE binary16.
 ///
@@ -57,11 +55,7 @@ bits!(Bf16);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct F16(pub u16);
-
-/// bfloat16: the upper half of an `f32`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(transparent)]
-pub struct Bf16(pub u16);
+bits!(F16);
 
 impl F16 {
     /// Rounds to nearest, ties to even; overflows become infinite.
@@ -97,6 +91,12 @@ impl F16 {
         f32::from_bits(sign | bits)
     }
 }
+
+/// bfloat16: the upper half of an `f32`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Bf16(pub u16);
+bits!(Bf16);
 
 impl Bf16 {
     /// Rounds to nearest, ties to even; overflows become infinite.
