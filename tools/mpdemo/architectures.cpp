@@ -141,7 +141,7 @@ std::vector<Architecture> architectures(bool full) {
                          .warmup_steps = 20},
                         full ? 32 : 16, kWindow);
   gpt.num_steps = full ? 1000 : 200;
-  gpt.mixed_types = {MP_FP16, MP_BF16};
+  gpt.mixed_types = {mp::kHalfTypes.begin(), mp::kHalfTypes.end()};
   const auto shorten = [full](Architecture &architecture, double epochs) {
     if (full) return;
     architecture.epochs = epochs;

@@ -25,12 +25,8 @@ constexpr const char *kDescription =
 
 constexpr const char *kNotes = "Exit code: 0 passed or not judged, 1 failed, 2 wrong arguments.";
 
-/// The networks of `make demo`.
+/// The networks of `make demo`, or all 16-bit types.
 constexpr const char *kAll = "all";
-
-const mptools::Words<std::vector<mp_dtype_t>> kMixedTypes = {{mp_dtype_name(MP_FP16), {MP_FP16}},
-                                                             {mp_dtype_name(MP_BF16), {MP_BF16}},
-                                                             {"all", {MP_FP16, MP_BF16}}};
 
 mp_scaler_config_t parse_loss_scale(const std::string &word) {
   mp_scaler_config_t config;
@@ -135,6 +131,9 @@ Options parse_options(int argc, const char *const *argv) {
   mptools::Words<std::string> nets;
   for (const Architecture &each : architectures(false)) nets.emplace_back(each.id, each.id);
   nets.emplace_back(kAll, kAll);
+  mptools::Words<std::vector<mp_dtype_t>> types;
+  for (const mp_dtype_t type : mp::kHalfTypes) types.push_back({mp_dtype_name(type), {type}});
+  types.push_back({kAll, {mp::kHalfTypes.begin(), mp::kHalfTypes.end()}});
   mptools::CommandLine line("mpdemo", kDescription, kNotes);
   mptools::add_device(line, options.device);
   mptools::add_choice(line, "--net", options.net, nets,
@@ -143,10 +142,9 @@ Options parse_options(int argc, const char *const *argv) {
                       "all: mlp and cnn")
       ->type_name("NET")
       ->default_str(kAll);
-  mptools::add_choice(
-      line, "--dtype", options.mixed.dtypes, kMixedTypes,
-      "16-bit type of the mixed runs: fp16, bf16 or all (both, default of gpt); bf16 uses no\n"
-      "loss scaler")
+  mptools::add_choice(line, "--dtype", options.mixed.dtypes, types,
+                      "16-bit type of the mixed runs: " MP_HALF_TYPE_NAMES
+                      ", or all (default of gpt);\nbf16 uses no loss scaler")
       ->type_name("TYPE")
       ->default_str("fp16");
   line.add_option_function<std::string>(
