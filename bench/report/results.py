@@ -14,7 +14,7 @@ from . import counted
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA_FILE = BENCH / "results" / "schema.json"
-
+DTYPES_FILE = BENCH.parent / "base" / "dtypes.h"
 
 # Suites of layers of transformers, whose rows have the same fields.
 TRANSFORMERS = ("attention", "norm", "linear_xent", "gated")
@@ -81,8 +81,9 @@ def _invalid(run: dict) -> list:
     """Returns violations of the schema; none if jsonschema is missing."""
     if jsonschema is None:
         return []
-    schema = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
-    errors = list(schema.iter_errors(run))
+    schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    schema["$defs"]["dtype"]["enum"] = re.findall(r'X\(\w+, "(\w+)"', DTYPES_FILE.read_text(encoding="utf-8"))
+    errors = list(jsonschema.Draft202012Validator(schema).iter_errors(run))
     # Fields of an invalid row are also reported as unevaluated.
     errors = [error for error in errors if error.validator != "unevaluatedProperties"] or errors
     return list(dict.fromkeys(f"{error.json_path.removeprefix('$.')}: {_said(error)}" for error in errors))
