@@ -83,10 +83,8 @@ struct Training {
     desc.grads = grads.list;
     desc.master = master.list;
     desc.model = model.list;
-    const bool allocates_moments = kind == MP_OPT_LAMB;
-    const bool has_m = kind != MP_OPT_ADAGRAD && kind != MP_OPT_RMSPROP;
-    if (has_m && !allocates_moments) desc.m = m.list;
-    if (kind != MP_OPT_SGD && !allocates_moments) desc.v = v.list;
+    if (kind == MP_OPT_SGD || kind == MP_OPT_ADAM || kind == MP_OPT_NOVOGRAD) desc.m = m.list;
+    if (kind == MP_OPT_ADAM || kind == MP_OPT_NOVOGRAD) desc.v = v.list;
     CREATE(c, mp_optimizer_create, optimizer, c.context(), &desc);
   }
   /// Writes an infinity or 1 into a gradient.
