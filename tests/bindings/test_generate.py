@@ -10,18 +10,52 @@ import sys
 import pytest
 
 RUST, FORTRAN, PYTHON = "bindings/rust/src", "bindings/fortran/mpcore_c.f90", "bindings/python/mpcore"
-# Name and file (safe layer: folder) in the message of --check; pattern and replacement that remove
-# the name; file of the safe layer.
-MISSING = [
-    ("mp_param_group_t.weight_decay", f"{RUST}/sys.rs", r"weight_decay: f32,\s", "", ""),
-    ("mp_param_group_t.weight_decay", FORTRAN, " weight_decay = 0,", "", ""),
-    ("mp_param_group_t.weight_decay", f"{PYTHON}/_sys.py", " weight_decay", "", ""),
-    ("mp_scale_step", f"{PYTHON}/_sys.py", "mp_scale_step", "mp_scale_ste", ""),
-    ("MP_ACT_DGELU", FORTRAN, "MP_ACT_DGELU", "MP_ACT_DGEL", ""),
-    ("mp_pool2d_backward", PYTHON, "lib.mp_pool2d_backward", "lib.mp_pool2d_forward", "layers.py"),
-    ("mp_scaler_destroy", PYTHON, '"mp_scaler_destroy"', '""', "training.py"),
-    ("mp_conv2d_wgrad", RUST, "mp_conv2d_wgrad", "mp_conv2d_dgrad", "conv.rs"),
-]
+CPP = "include/mpcore.hpp"
+# File, pattern, replacement, and message of --check.  The faults of a group are independent of each
+# other, and are injected together.
+FAULTS = {
+    "bindings": [
+        (f"{RUST}/sys.rs", r"weight_decay: f32,\s", "", f"{RUST}/sys.rs has no mp_param_group_t.weight_decay\n"),
+        (FORTRAN, " weight_decay = 0,", "", f"{FORTRAN} has no mp_param_group_t.weight_decay\n"),
+        (FORTRAN, "MP_ACT_DGELU", "MP_ACT_DGEL", f"{FORTRAN} has no MP_ACT_DGELU\n"),
+        (f"{PYTHON}/_sys.py", " weight_decay", "", f"{PYTHON}/_sys.py has no mp_param_group_t.weight_decay\n"),
+        (f"{PYTHON}/_sys.py", "mp_scale_step", "mp_scale_ste", f"{PYTHON}/_sys.py has no mp_scale_step\n"),
+        (f"{PYTHON}/layers.py", "lib.mp_pool2d_backward", "", f"{PYTHON} has no mp_pool2d_backward\n"),
+        (f"{PYTHON}/training.py", '"mp_scaler_destroy"', '""', f"{PYTHON} has no mp_scaler_destroy\n"),
+        (f"{RUST}/conv.rs", "mp_conv2d_wgrad", "mp_conv2d_dgrad", f"{RUST} has no mp_conv2d_wgrad\n"),
+        (f"{PYTHON}/graph.py", r"check\((lib.mp_graph_compile\(.*)\)", r"\1",
+         "graph.py ignores the status of mp_graph_compile"),
+        ("bindings/fortran/mpcore_described.f90", r"(add_input\(.*\n +stat), errmsg", r"\1",
+         "mpcore_described.f90 omits stat and errmsg: call mp_check(mp_graph_add_input("),
+        ("bindings/fortran/mpcore_network.f90", r"(mp_graph_bind\(.*\n) +call mp_check\(.*\n", r"\1",
+         "mpcore_network.f90 ignores the status of mp_graph_bind"),
+        ("bindings/rust/Cargo.toml", "(?m)^version = .*", 'version = "9.9.9"', "Cargo.toml must have version"),
+        ("fpm.toml", "(?m)^version = .*", 'version = "9.9.9"', "fpm.toml must have version"),
+        # Comments still name the functions.
+        (CPP, r"    return check\(mp_scale_step\(.*\n", "", f"{CPP} does not call mp_scale_step\n"),
+        (CPP, r"(?s)  outcome<void> pool2d_backward\(.*?\n  }\n", "", f"{CPP} does not call mp_pool2d_backward\n"),
+        (CPP, r"mp_pointwise\(get\(\), &desc, a, b", "mp_pointwise(get(), &desc, b, a",
+         "pointwise passes get(), &desc, b, a, y, stats, stream to mp_pointwise(context, desc, a, b, y, "),
+        (CPP, r"const void \*dy, void \*dx,", "void *dx, const void *dy,",
+         "glu_backward(desc, x, dx, dy, stats, stream) has the arguments"),
+        (CPP, r"(mp_rnn_backward_data\(get\(\),.*, workspace.bytes), stream", r"\1, nullptr",
+         "rnn_backward_data passes get(), &desc, &tensors, workspace.data, workspace.bytes, nullptr to "),
+        (CPP, r"mp_loss_workspace_size, get\(\), &desc", "mp_loss_workspace_size, &desc, get()",
+         "loss_workspace_size passes &desc, get() to mp_loss_workspace_size("),
+        (CPP, "mp_rnn_backward_weights\\(", "mp_rnn_backward_data(", "rnn_backward_weights calls mp_rnn_backward_data"),
+        (CPP, r"(glu_forward\(.*\n.* stream) = nullptr", r"\1", "glu_forward requires a stream\n"),
+        (CPP, r"return check\((mp_sum_rows\(.*\))\);", r"\1; return check(MP_SUCCESS);",
+         "sum_rows ignores the status of mp_sum_rows\n"),
+        (CPP, r"(rope\(.*\n?.*\n?.*)\) const \{", r"\1) const noexcept {", "the call of mp_rope cannot be read by ")],
+    "rules of headers": [
+        ("include/mpcore/comm.h", "MP_REDUCE_SUM = 1", "MP_REDUCE_SUM = 0",
+         "mp_reduce_op_t: MP_REDUCE_SUM = 0, but 0 means not set"),
+        ("include/mpcore/rnn.h", "MP_RNN_(?!FLAG)", "MP_LR_", "and mp_rnn_cell_t have the same prefix MP_LR_"),
+        ("include/mpcore/step.h", "MP_STEP_FLAG_", "MP_STEP_", "the prefix MP_STEP_ must end in _FLAG_"),
+        ("include/mpcore/tensors.h", "Frozen", "Small", "mp_tensor_report_t has no struct_size")],
+    "another value": [
+        ("include/mpcore/gemm.h", "MP_ACT_DGELU = 4", "MP_ACT_DGELU = 5", " does not match mpcore.h\n")],
+}
 
 
 @pytest.fixture(scope="module")
@@ -137,79 +171,15 @@ def test_fortran_keeps_results_of_refused_calls(root):
     assert "intent(out)" not in (root / FORTRAN).read_text(encoding="utf-8")
 
 
-@pytest.fixture
-def change(root, tmp_path):
-    """change(file, pattern, replacement): copies headers and bindings, with that change."""
-    def change_it(name: str, pattern: str, replacement: str) -> pathlib.Path:
-        for folder in ("include", "bindings"):
-            shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("target", "__pycache__"))
-        shutil.copy(root / "fpm.toml", tmp_path)
+@pytest.mark.parametrize("group", FAULTS)
+def test_check_reports_injected_faults(generate, root, tmp_path, group):
+    for folder in ("include", "bindings"):
+        shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("target", "__pycache__"))
+    shutil.copy(root / "fpm.toml", tmp_path)
+    for name, pattern, replacement, _ in FAULTS[group]:
         text = (tmp_path / name).read_text(encoding="utf-8")
         changed = re.sub(pattern, replacement, text)
-        assert changed != text, "the pattern does not match"
+        assert changed != text, f"{pattern} does not match"
         (tmp_path / name).write_text(changed, encoding="utf-8")
-        return tmp_path
-    return change_it
-
-
-@pytest.mark.parametrize("what, where, pattern, replacement, file", MISSING)
-def test_check_names_what_is_missing(generate, change, what, where, pattern, replacement, file):
-    copy = change(f"{where}/{file}" if file else where, pattern, replacement)
-    output = generate("--check", "--root", copy, code=1)
-    assert re.search(rf"{where} has no {what}$", output, re.MULTILINE), output
-
-
-@pytest.mark.parametrize("name, pattern", [
-    ("mp_scale_step", r"    return check\(mp_scale_step\(.*\n"),
-    ("mp_pool2d_backward", r"(?s)  outcome<void> pool2d_backward\(.*?\n  }\n"),
-])
-def test_check_reports_a_deleted_call_of_mpcore_hpp(generate, change, name, pattern):
-    copy = change("include/mpcore.hpp", pattern, "")  # comments still name the function
-    assert name in (copy / "include/mpcore.hpp").read_text(encoding="utf-8")
-    output = generate("--check", "--root", copy, code=1)
-    assert f"include/mpcore.hpp does not call {name}\n" in output
-
-
-@pytest.mark.parametrize("pattern, replacement, sentence", [
-    (r"mp_pointwise\(get\(\), &desc, a, b", "mp_pointwise(get(), &desc, b, a",
-     "pointwise passes get(), &desc, b, a, y, stats, stream to mp_pointwise(context, desc, a, b, y, stats, stream)"),
-    (r"const void \*dy, void \*dx,", "void *dx, const void *dy,", "glu_backward(desc, x, dx, dy, stats, stream) has the arguments"),
-    (r"(mp_rnn_backward_data\(get\(\), &desc, &tensors, workspace.data, workspace.bytes), stream", r"\1, nullptr",
-     "rnn_backward_data passes get(), &desc, &tensors, workspace.data, workspace.bytes, nullptr to "),
-    (r"mp_loss_workspace_size, get\(\), &desc", "mp_loss_workspace_size, &desc, get()",
-     "loss_workspace_size passes &desc, get() to mp_loss_workspace_size("),
-    ("mp_rnn_backward_weights\\(", "mp_rnn_backward_data(", "rnn_backward_weights calls mp_rnn_backward_data\n"),
-    (r"(glu_forward\(.*\n.* stream) = nullptr", r"\1", "glu_forward requires a stream\n"),
-    (r"return check\((mp_sum_rows\(.*\))\);", r"\1; return check(MP_SUCCESS);", "sum_rows ignores the status of mp_sum_rows\n"),
-    (r"(sum_rows\(.*\n?.*\n?.*)\) const \{", r"\1) const noexcept {", "the call of mp_sum_rows cannot be read by "),
-])
-def test_check_reports_faults_of_functions_of_mpcore_hpp(generate, change, pattern, replacement, sentence):
-    output = generate("--check", "--root", change("include/mpcore.hpp", pattern, replacement), code=1)
-    assert f"include/mpcore.hpp: {sentence}" in output
-
-
-@pytest.mark.parametrize("file, pattern, replacement, sentence", [
-    ("include/mpcore/comm.h", "MP_REDUCE_SUM = 1", "MP_REDUCE_SUM = 0",
-     "mp_reduce_op_t: MP_REDUCE_SUM = 0, but 0 means not set"),
-    ("include/mpcore/comm.h", "MP_REDUCE_", "MP_LR_",
-     "mp_reduce_op_t and mp_lr_schedule_t have the same prefix MP_LR_"),
-    ("include/mpcore/step.h", "MP_STEP_FLAG_", "MP_STEP_", "mp_step_flags_t: the prefix MP_STEP_ must end in _FLAG_"),
-    ("include/mpcore/tensors.h", "Frozen", "Small", "mp_tensor_report_t has no struct_size"),
-    (f"{PYTHON}/graph.py", r"check\((lib.mp_graph_compile\(.*)\)", r"\1",
-     "graph.py ignores the status of mp_graph_compile"),
-    ("bindings/fortran/mpcore_described.f90", r"(add_input\(.*\n +stat), errmsg", r"\1",
-     "mpcore_described.f90 omits stat and errmsg: call mp_check(mp_graph_add_input("),
-    ("bindings/fortran/mpcore_network.f90", r"(mp_graph_bind\(.*\n) +call mp_check\(status, stat, errmsg\)\n", r"\1",
-     "mpcore_network.f90 ignores the status of mp_graph_bind"),
-])
-def test_check_names_a_broken_rule(generate, change, file, pattern, replacement, sentence):
-    assert sentence in generate("--check", "--root", change(file, pattern, replacement), code=1)
-
-
-@pytest.mark.parametrize("file, pattern, replacement", [
-    ("include/mpcore/gemm.h", "MP_ACT_DGELU = 4", "MP_ACT_DGELU = 5"),
-    ("bindings/rust/Cargo.toml", r'(?m)^version = .*', 'version = "9.9.9"'),
-    ("fpm.toml", r'(?m)^version = .*', 'version = "9.9.9"'),
-])
-def test_check_notices_another_value(generate, change, file, pattern, replacement):
-    generate("--check", "--root", change(file, pattern, replacement), code=1)
+    output = generate("--check", "--root", tmp_path, code=1)
+    assert [message for *_, message in FAULTS[group] if message not in output] == [], output
