@@ -10,11 +10,9 @@ $(SOFTGPU_LIB): $(LIB_OBJS) capi/exports.map $(SOFTGPU_CUDART)
 $(SOFTGPU)/conformance: $(CONFORM_OBJS) $(SOFTGPU_CUDART)
 	$(call link,$(CXX) $(CONFORM_OBJS) $(SOFTGPU_LDLIBS))
 
-# Programs that create CUDA graphs, and therefore call the CUDA runtime.
-$(SOFTGPU)/cuda_graph: examples/c/cuda_graph.c
-$(SOFTGPU)/captured: tests/graph/captured.c
-$(SOFTGPU)/cuda_graph $(SOFTGPU)/captured: $(HEADERS) $(SOFTGPU_LIB)
-	$(call step,CC  ,$@,$(C99) $(CAPI_INCLUDES) $(filter %.c,$^) -L$(SOFTGPU) -l:libmpcore.so -l:$(notdir $(SOFTGPU_CUDART)) $(SOFTGPU_RPATH))
+# Creates CUDA graphs, and therefore calls the CUDA runtime.
+$(SOFTGPU)/cuda_graph: examples/c/cuda_graph.c $(HEADERS) $(SOFTGPU_LIB)
+	$(call step,CC  ,$@,$(C99) $(CAPI_INCLUDES) $< -L$(SOFTGPU) -l:libmpcore.so -l:$(notdir $(SOFTGPU_CUDART)) $(SOFTGPU_RPATH))
 
 # An experiment of `make gpu-check`, for GPUs and for the software device.
 $(BUILD)/gpu/grid_barrier.o: tools/gpu/grid_barrier.cu
@@ -33,7 +31,7 @@ $(SOFTGPU)/environment: force
 
 .PHONY: softgpu test-cuda test-orders
 ## softgpu: build the software device, and the library for softgpu/run
-softgpu: $(if $(HAVE_CUDA),$(SOFTGPU)/environment $(SOFTGPU_LIB) $(addprefix $(SOFTGPU)/,conformance cuda_graph captured grid_barrier))
+softgpu: $(if $(HAVE_CUDA),$(SOFTGPU)/environment $(SOFTGPU_LIB) $(addprefix $(SOFTGPU)/,conformance cuda_graph grid_barrier))
 	@$(if $(HAVE_CUDA),,echo "softgpu: requires nvcc, which compiles the PTX of the kernels" >&2; exit 1)
 
 ifdef HAVE_CUDA
@@ -52,7 +50,7 @@ softgpu_library = "sm_$(1): library::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU_LIBRARY
 softgpu_suites = "sm_$(1): conformance::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/conformance" \
   "sm_$(1): C ABI, as C99::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/test_capi" \
   "sm_$(1): CUDA graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/cuda_graph" \
-  "sm_$(1): captured graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/captured" \
+  "sm_$(1): captured graph::$(ON_SOFTGPU) --arch $(1) tests/graph/captured" \
   "sm_$(1): counts::$(ON_SOFTGPU) --arch $(1) --count 1 tests/device/counts"
 # Callers of the library: host code that is independent of the architecture.
 softgpu_callers = "sm_$(1): Python::MP_LOG=error $(ON_SOFTGPU) --arch $(1) tests/pytest bindings/python/tests" \
