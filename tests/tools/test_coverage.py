@@ -1,7 +1,6 @@
 """Tests of tests/coverage with an instrumented program of two files."""
 import json
 import shutil
-import subprocess
 
 import pytest
 
@@ -30,28 +29,31 @@ int main() {
 """
 
 
-@pytest.fixture(name="report")
-def fixture_report(root, tmp_path):
-    """report(*arguments): output for a copy of tests/coverage."""
+@pytest.fixture(scope="module")
+def folder(root, run, tmp_path_factory):
+    """The program after a run, and a copy of tests/coverage."""
     if shutil.which("gcov") is None or shutil.which("g++") is None:
         pytest.skip("coverage (no gcov or g++)")
+    folder = tmp_path_factory.mktemp("coverage")
     files = {"capi/check.h": CHECK, "capi/gemm.cpp": GEMM, "capi/unused.cpp": GEMM.replace("int f", "int g"),
              "tests/main.cpp": MAIN}
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    shutil.copy(root / "tests/coverage", tmp_path / "tests/coverage")
-
-    def run(*command) -> str:
-        return subprocess.run(command, cwd=tmp_path, text=True, check=True, stdout=subprocess.PIPE).stdout
-
-    (tmp_path / "build").mkdir()
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    shutil.copy(root / "tests/coverage", folder / "tests/coverage")
+    (folder / "build").mkdir()
     sources = [name for name in files if name.endswith(".cpp")]
     for source in sources:
-        run("g++", "-O1", "-g1", "--coverage", "-c", source, "-o", f"build/{source.replace('/', '_')}.o")
-    run("g++", "--coverage", *(f"build/{name.replace('/', '_')}.o" for name in sources), "-o", "build/main")
-    run("build/main")
-    return lambda *arguments: run("tests/coverage", *arguments, "build")
+        run("g++", "-O1", "-g1", "--coverage", "-c", source, "-o", f"build/{source.replace('/', '_')}.o", cwd=folder)
+    run("g++", "--coverage", *(f"build/{name.replace('/', '_')}.o" for name in sources), "-o", "build/main", cwd=folder)
+    run("build/main", cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def report(folder, run):
+    """report(*arguments): output of tests/coverage."""
+    return lambda *arguments: run("tests/coverage", *arguments, "build", cwd=folder)
 
 
 def test_report(report):
@@ -65,9 +67,11 @@ def test_report(report):
     assert percent == f"{100 * int(executed) / int(lines):.1f}"
 
 
-def test_objects_of_removed_sources_do_not_count(report, tmp_path):
-    (tmp_path / "capi/unused.cpp").unlink()
-    (lines, executed, *_, checks, failed, _), = map(str.split, report().splitlines()[1:])
+def test_objects_of_removed_sources_do_not_count(report, folder):
+    (folder / "capi/unused.cpp").rename(folder / "unused.cpp")
+    output = report()
+    (folder / "unused.cpp").rename(folder / "capi/unused.cpp")
+    (lines, executed, *_, checks, failed, _), = map(str.split, output.splitlines()[1:])
     assert (checks, failed) == ("2", "1") and int(executed) > int(lines) / 2
 
 
