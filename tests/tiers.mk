@@ -7,22 +7,22 @@ HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks
 # Tests of the CUDA target together with the host target, and after an error.
 CUDA_TOOL_TESTS := $(addprefix tests/tools/test_,targets.py faults_device.py)
 TOOL_TESTS := $(filter-out $(HOST_TOOL_TESTS) $(CUDA_TOOL_TESTS),$(wildcard $(addsuffix /test_*.py,tests/tools tests/device softgpu/tests)))
-# The library is first because it takes longest; other suites run in parallel or after it.
+# The longest suites are first, so that parallel jobs end at about the same time.
 SUITES = "library::$(LIBRARY_THREADS)$(BUILD)/tests/mptests$(WITHOUT_LONG)" \
-  "C ABI, as C99::$(BUILD)/tests/test_capi" \
+  "tools::$(PYTEST) $(TOOL_TESTS) $(if $(HOST_ONLY_STEPS),,$(CUDA_TOOL_TESTS))" \
+  "bindings and examples::$(PYTEST) tests/bindings" \
+  $(HOST_ONLY_STEPS) \
   "Python::MPCORE_DIR=$(BUILD) MP_LOG=error tests/pytest bindings/python/tests" \
   "Rust::tests/bindings/test_rust $(BUILD)" \
   "Fortran::tests/bindings/test_fortran $(BUILD)" \
-  "bindings and examples::$(PYTEST) tests/bindings" \
-  "tools::$(PYTEST) $(TOOL_TESTS) $(if $(HOST_ONLY_STEPS),,$(CUDA_TOOL_TESTS))" \
-  $(HOST_ONLY_STEPS)
+  "C ABI, as C99::$(BUILD)/tests/test_capi"
 
 ifneq ($(MP_TEST_DEVICE),cuda)
-HOST_ONLY_STEPS = "internals::$(BUILD)/tests/internals" "conformance::$(BUILD)/tests/conformance" \
-  $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
+HOST_ONLY_STEPS = "MPI, a rank fails::$(PYTEST) tests/tools/test_mpi_faults.py" \
   "faults::$(BUILD)/tests/faulttests$(WITHOUT_LONG)" "threads::$(BUILD)/tests/threadtests" \
   "soak::$(BUILD)/tests/soaktest" "soak, injected::$(BUILD)/tests/soaktest --sabotage --steps 800" \
-  "MPI, a rank fails::$(PYTEST) tests/tools/test_mpi_faults.py"
+  "internals::$(BUILD)/tests/internals" "conformance::$(BUILD)/tests/conformance" \
+  $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests")
 # Tests that only CI runs, so that `make test` takes minutes.
 LONG_STEPS = "kernel report::$(PYTEST) tests/tools/test_kernel_report.py" \
   "bench report, its pages::$(PYTEST) tests/tools/test_bench_report.py -m 'not timing'" \
