@@ -143,7 +143,6 @@ OUTCOMES = {
 
 @pytest.mark.parametrize("stage, program, steps, script, status, detail", OUTCOMES.values(), ids=OUTCOMES)
 def test_outcome_of_a_step(machine, stage, program, steps, script, status, detail):
-    machine.run("--stage", stage)
     (machine.folder / program).unlink()
     if script:
         write_program(machine.folder / program, script)
