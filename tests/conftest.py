@@ -3,10 +3,12 @@ library's tests."""
 import os
 import pathlib
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -92,6 +94,12 @@ def prefix(build, run, tmp_path_factory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("prefix") / "usr"
     run(ROOT / "tools/package/install", "--build", build, "--prefix", folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def tool(request):
+    """Names of the Python program TOOL of the test file."""
+    return types.SimpleNamespace(**runpy.run_path(str(ROOT / request.module.TOOL), run_name="tool"))
 
 
 @pytest.fixture(scope="session")

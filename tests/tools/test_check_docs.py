@@ -1,16 +1,9 @@
 """Tests of tools/check/check_docs: the list of environment variables is complete; errors in it
 are found."""
-import runpy
-import types
-
 import pytest
 
 pytest.importorskip("pycparser", reason="the check of the guide (no pycparser)")
-
-
-@pytest.fixture(scope="module")
-def tool(root):
-    return types.SimpleNamespace(**runpy.run_path(str(root / "tools/check/check_docs"), run_name="check_docs"))
+TOOL = "tools/check/check_docs"
 
 
 @pytest.fixture(scope="module")

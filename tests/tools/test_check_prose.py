@@ -1,10 +1,9 @@
 """tools/check/check_prose: each rule finds its mistake, and accepts the text that replaces it."""
-import runpy
 import subprocess
-import types
 
 import pytest
 
+TOOL = "tools/check/check_prose"
 # Rule, file, text that must be found, text that must not.
 RULES = [
     ("doc-opener", "a.h", "/** What a kernel does */\nint x;", "/** Work of a kernel */\nint x;"),
@@ -39,11 +38,6 @@ SUBJECTS = [
     ("commit-form", "gemm: split k; add a test", "gemm: pass the workspace on"),
     ("commit-form", "reject large sizes", "docs: process every page"),
 ]
-
-
-@pytest.fixture(scope="module")
-def tool(root):
-    return types.SimpleNamespace(**runpy.run_path(str(root / "tools/check/check_prose"), run_name="check_prose"))
 
 
 @pytest.mark.parametrize("rule, file, bad, good", RULES)
