@@ -64,25 +64,28 @@ def generate(root, run):
                                           code=code)
 
 
-@pytest.fixture
-def probe(generate, tmp_path):
+@pytest.fixture(scope="module")
+def probe(generate, tmp_path_factory):
     """probe(language, name, before=""): writes the program that prints the ABI of that language."""
+    folder = tmp_path_factory.mktemp("probe")
+
     def write(language: str, name: str, before: str = "") -> pathlib.Path:
-        (tmp_path / name).write_text(before + generate("--probe", language), encoding="utf-8")
-        return tmp_path / name
+        (folder / name).write_text(before + generate("--probe", language), encoding="utf-8")
+        return folder / name
     return write
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def link(build) -> list:
     """Linker flags for the library, which initializes the defaults."""
     return [f"-L{build}", "-lmpcore", f"-Wl,-rpath,{build}"]
 
 
-@pytest.fixture
-def c_lines(probe, run, cc, link, tmp_path) -> list:
-    run(*cc, "-std=c99", "-Iinclude", probe("c", "probe.c"), *link, "-o", tmp_path / "probe_c")
-    lines = run(tmp_path / "probe_c").splitlines()
+@pytest.fixture(scope="module")
+def c_lines(probe, run, cc, link) -> list:
+    source = probe("c", "probe.c")
+    run(*cc, "-std=c99", "-Iinclude", source, *link, "-o", source.with_suffix(""))
+    lines = run(source.with_suffix("")).splitlines()
     assert lines
     return lines
 
