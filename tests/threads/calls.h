@@ -1,10 +1,12 @@
 // Results of the calls of the catalogue, made in any thread at any time.
 #pragma once
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "gang.h"
 #include "tests/support/calls/catalogue.h"
 
 namespace mptest {
@@ -26,6 +28,19 @@ inline Bytes run_call(const Catalogue &calls, size_t index, mp_context_t context
 inline std::vector<Bytes> results_alone(const Catalogue &calls, mp_context_t context) {
   std::vector<Bytes> results;
   for (size_t i = 0; i < calls.size(); ++i) results.push_back(run_call(calls, i, context));
+  return results;
+}
+
+/// Returns the results of each of kThreads threads, which begin with different calls.
+inline std::vector<std::vector<Bytes>> results_of_threads(
+    const Catalogue &calls, const std::function<mp_context_t(int)> &context_of) {
+  std::vector<std::vector<Bytes>> results(kThreads, std::vector<Bytes>(calls.size()));
+  together(kThreads, [&](int thread) {
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const size_t index = (i + static_cast<size_t>(thread) * 7) % calls.size();
+      results[static_cast<size_t>(thread)][index] = run_call(calls, index, context_of(thread));
+    }
+  });
   return results;
 }
 

@@ -32,19 +32,10 @@ TEST_CASE("child: make contexts", "[.][child]") {
   CHECK(contexts.front() != nullptr);
 }
 
-// Each thread begins with another call.
 TEST_CASE("child: call everything", "[.][child]") {
   const mptools::Context context = mptools::make_context(MP_DEVICE_HOST);
   const Catalogue calls = all_calls();
-  std::vector<std::vector<Bytes>> results(kThreads);
-  together(kThreads, [&](int thread) {
-    std::vector<Bytes> &mine = results[static_cast<size_t>(thread)];
-    mine.resize(calls.size());
-    for (size_t i = 0; i < calls.size(); ++i) {
-      const size_t index = (i + static_cast<size_t>(thread) * 3) % calls.size();
-      mine[index] = run_call(calls, index, context.get());
-    }
-  });
+  const auto results = results_of_threads(calls, [&](int) { return context.get(); });
   const std::vector<Bytes> wanted = results_alone(calls, context.get());
   for (const std::vector<Bytes> &mine : results) CHECK(difference(calls, mine, wanted) == "");
 }
