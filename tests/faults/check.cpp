@@ -81,7 +81,7 @@ void run_warm(const Entry &calls, const Campaign &campaign, int64_t first) {
   compare(wanted, wanted.results, campaign.threads == 1);
   progress().results = wanted.results;
   progress().is_over = progress().size > 0;
-  for (int64_t at = first; !progress().is_over; ++at) {
+  for (int64_t at = first; !progress().is_over; at = campaign.request_after(at)) {
     const Outcome outcome =
         run_once(calls, {campaign.source, at, campaign.persists}, has_allocator);
     compare(outcome, wanted.results, campaign.threads == 1);
@@ -125,7 +125,8 @@ Found run_cold_campaign(const Entry &calls, const Campaign &campaign) {
   progress() = {};
   found.findings = in_child(kSeconds, [&] { run_cold(calls, campaign, 0, 0); });
   const uint64_t wanted = progress().results;
-  for (int64_t at = 1; !progress().is_over && found.findings.size() < kMaxText; ++at)
+  for (int64_t at = 1; !progress().is_over && found.findings.size() < kMaxText;
+       at = campaign.request_after(at))
     found.findings += in_child(kSeconds, [&] { run_cold(calls, campaign, at, wanted); });
   found.faults = progress().faults;
   return found;

@@ -1,7 +1,7 @@
-// Runs calls of the catalogue with every fault of a kind, one per run, until a run reaches no
-// fault.
+// Runs calls of the catalogue with the faults of a kind, one per run, until a run reaches no fault.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "fault.h"
@@ -17,6 +17,10 @@ struct Campaign {
   /// completed the calls, so that leaks can be counted.
   bool is_cold = false;
   int threads = 1;  ///< several make the order of requests vary
+  /// Later requests repeat those of other nodes of a graph: only every tenth one fails.
+  int64_t all_until = INT64_MAX;
+
+  int64_t request_after(int64_t at) const { return at + (at < all_until ? 1 : 10); }
 };
 
 struct Found {

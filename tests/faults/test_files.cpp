@@ -50,6 +50,16 @@ void rewrite() {
   progress().add(mp_status_string(status));
 }
 
+/// Injects failed allocations.
+void check_file_access(int64_t all_until) {
+  const Folder folder;
+  const Environment tuning({{"MP_GEMM_TUNING", folder.file("table", "host simt_64x64x16 0 0\n")}});
+  const Environment log({{"MP_AUTOCAST_LOG", folder.path()}});
+  check_all(calls_named({"plans and kernels"}),
+            {.source = Source::kMemory, .is_cold = true, .all_until = all_until});
+  check_all(calls_named({"autocast"}), {.source = Source::kMemory, .all_until = all_until});
+}
+
 }  // namespace
 
 TEST_CASE("faults: an unreadable or invalid tuning table causes a warning", "[files]") {
@@ -110,10 +120,10 @@ TEST_CASE("faults: a log of autocast that cannot be written causes a warning", "
   });
 }
 
-TEST_CASE("faults: each failed allocation during file access is handled", "[files]") {
-  const Folder folder;
-  const Environment tuning({{"MP_GEMM_TUNING", folder.file("table", "host simt_64x64x16 0 0\n")}});
-  const Environment log({{"MP_AUTOCAST_LOG", folder.path()}});
-  check_all(calls_named({"plans and kernels"}), {.source = Source::kMemory, .is_cold = true});
-  check_all(calls_named({"autocast"}), {.source = Source::kMemory});
+TEST_CASE("faults: failed allocations during file access are handled", "[files]") {
+  check_file_access(200);
+}
+
+TEST_CASE("faults: each failed allocation during file access is handled", "[files][long]") {
+  check_file_access(INT64_MAX);
 }

@@ -4,7 +4,11 @@
 using namespace mptest;
 using namespace mptest::faults;
 
-TEST_CASE("faults: each failed allocation is handled", "[memory]") {
+TEST_CASE("faults: failed allocations are handled", "[memory]") {
+  check_all(all_calls(), {.source = Source::kMemory, .all_until = 200});
+}
+
+TEST_CASE("faults: each failed allocation is handled", "[memory][long]") {
   check_all(all_calls(), {.source = Source::kMemory});
 }
 
@@ -32,7 +36,12 @@ TEST_CASE("faults: each failed callback of a communicator is handled", "[callbac
 
 // ------------------------------------------------- lazy initialization, in a new process
 
-TEST_CASE("faults: each failed allocation in a new process is handled", "[cold]") {
+TEST_CASE("faults: failed allocations in a new process are handled", "[cold]") {
+  check_all(calls_named({"gemm bf16 to fp32", "graph: training of the convolutional network"}),
+            {.source = Source::kMemory, .is_cold = true, .all_until = 200});
+}
+
+TEST_CASE("faults: each failed allocation in a new process is handled", "[cold][long]") {
   check_all(calls_named({"gemm bf16 to fp32", "graph: training of the convolutional network"}),
             {.source = Source::kMemory, .is_cold = true});
 }
