@@ -465,8 +465,6 @@ module mpcore_c
     type(c_ptr) function mp_status_string(status) bind(c); import
       integer(c_int), value :: status
     end function
-    type(c_ptr) function mp_last_error() bind(c); import
-    end function
     subroutine mp_set_log_callback(callback, user, level) bind(c); import
       integer(c_int), value :: level; type(c_funptr), value :: callback; type(c_ptr), value :: user
     end subroutine
@@ -573,21 +571,6 @@ module mpcore_c
     integer(c_int) function mp_tuning_get_text(text, bytes) bind(c); import
       type(c_ptr), value :: text, bytes
     end function
-    integer(c_int) function mp_gemm_batched_workspace_size(context, desc, epilogue, bytes) bind(c); import
-      integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
-      type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc
-    end function
-    integer(c_int) function mp_gemm_batched_get_plan(context, desc, epilogue, max_workspace_bytes, &
-      plan) bind(c); import
-      integer(c_size_t), value :: max_workspace_bytes; type(c_ptr), value :: context
-      type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc
-      type(mp_plan_t), intent(inout) :: plan
-    end function
-    integer(c_int) function mp_gemm_batched(context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, &
-      stream) bind(c); import
-      integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, A, B, C, D, workspace, stream
-      type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc
-    end function
     integer(c_int) function mp_gemm_group_item_init(item, struct_size, m, n, k) bind(c); import
       integer(c_int64_t), value :: m, n, k; integer(c_size_t), value :: struct_size
       type(mp_gemm_group_item_t), intent(inout) :: item
@@ -663,27 +646,7 @@ module mpcore_c
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
       type(mp_rnn_desc_t), intent(in), optional :: desc; type(mp_rnn_tensors_t), optional :: tensors
     end function
-    integer(c_int) function mp_rnn_forward_inference(context, desc, tensors, workspace, workspace_bytes, &
-      stream) bind(c); import
-      integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
-      type(mp_rnn_desc_t), intent(in), optional :: desc; type(mp_rnn_tensors_t), optional :: tensors
-    end function
-    integer(c_int) function mp_rnn_backward_data(context, desc, tensors, workspace, workspace_bytes, &
-      stream) bind(c); import
-      integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
-      type(mp_rnn_desc_t), intent(in), optional :: desc; type(mp_rnn_tensors_t), optional :: tensors
-    end function
-    integer(c_int) function mp_rnn_backward_weights(context, desc, tensors, workspace, workspace_bytes, &
-      stream) bind(c); import
-      integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
-      type(mp_rnn_desc_t), intent(in), optional :: desc; type(mp_rnn_tensors_t), optional :: tensors
-    end function
     integer(c_int) function mp_nchw_to_nhwc(context, n, c, h, w, src, dtype_src, dst, dtype_dst, &
-      stream) bind(c); import
-      integer(c_int), value :: dtype_src, dtype_dst; integer(c_int64_t), value :: n, c, h, w
-      type(c_ptr), value :: context, src, dst, stream
-    end function
-    integer(c_int) function mp_nhwc_to_nchw(context, n, c, h, w, src, dtype_src, dst, dtype_dst, &
       stream) bind(c); import
       integer(c_int), value :: dtype_src, dtype_dst; integer(c_int64_t), value :: n, c, h, w
       type(c_ptr), value :: context, src, dst, stream
@@ -719,11 +682,6 @@ module mpcore_c
     integer(c_int) function mp_batchnorm_forward_inference(context, desc, tensors, stream) bind(c); import
       type(c_ptr), value :: context, stream; type(mp_batchnorm_desc_t), intent(in), optional :: desc
       type(mp_batchnorm_tensors_t), optional :: tensors
-    end function
-    integer(c_int) function mp_batchnorm_backward(context, desc, tensors, workspace, workspace_bytes, &
-      stream) bind(c); import
-      integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
-      type(mp_batchnorm_desc_t), intent(in), optional :: desc; type(mp_batchnorm_tensors_t), optional :: tensors
     end function
     integer(c_int) function mp_pointwise_desc_init(desc, struct_size, op, rows, columns, dtype) bind(c); import
       integer(c_int), value :: op, dtype; integer(c_int64_t), value :: rows, columns
@@ -911,9 +869,6 @@ module mpcore_c
     type(c_ptr) function mp_scaler_get_scale_address(scaler) bind(c); import
       type(c_ptr), value :: scaler
     end function
-    type(c_ptr) function mp_scaler_get_inv_scale_address(scaler) bind(c); import
-      type(c_ptr), value :: scaler
-    end function
     type(c_ptr) function mp_scaler_get_found_inf_address(scaler) bind(c); import
       type(c_ptr), value :: scaler
     end function
@@ -988,9 +943,6 @@ module mpcore_c
       integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: optimizer, scaler
     end function
     integer(c_int) function mp_optimizer_save_sync(optimizer, scaler, checkpoint, bytes, stream) bind(c); import
-      integer(c_size_t), value :: bytes; type(c_ptr), value :: optimizer, scaler, checkpoint, stream
-    end function
-    integer(c_int) function mp_optimizer_restore_sync(optimizer, scaler, checkpoint, bytes, stream) bind(c); import
       integer(c_size_t), value :: bytes; type(c_ptr), value :: optimizer, scaler, checkpoint, stream
     end function
     integer(c_int) function mp_optimizer_get_step_sync(optimizer, t, tensor_steps, stream) bind(c); import
@@ -1076,10 +1028,6 @@ module mpcore_c
       integer(c_int32_t), intent(inout) :: tensor; integer(c_int32_t), value :: rank
       type(c_ptr), value :: graph, name, extent
     end function
-    integer(c_int) function mp_graph_add_state(graph, name, rank, extent, tensor) bind(c); import
-      integer(c_int32_t), intent(inout) :: tensor; integer(c_int32_t), value :: rank
-      type(c_ptr), value :: graph, name, extent
-    end function
     integer(c_int) function mp_graph_add_node(graph, op_type, name, inputs, num_inputs, attributes, num_attributes, &
       outputs, num_outputs) bind(c); import
       integer(c_int32_t), intent(inout) :: outputs
@@ -1088,12 +1036,6 @@ module mpcore_c
       type(mp_graph_attribute_t), intent(in), optional :: attributes
     end function
     integer(c_int) function mp_graph_add_output(graph, tensor) bind(c); import
-      integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph
-    end function
-    integer(c_int) function mp_graph_keep_gradient(graph, tensor) bind(c); import
-      integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph
-    end function
-    integer(c_int) function mp_graph_set_loss(graph, tensor) bind(c); import
       integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph
     end function
     integer(c_int) function mp_graph_seed_gradient(graph, tensor, input) bind(c); import
@@ -1197,6 +1139,18 @@ module mpcore_c
       type(c_ptr), value :: context, kernel
     end function
   end interface
+  procedure(mp_build_info), bind(c) :: mp_last_error
+  procedure(mp_gemm_workspace_size), bind(c) :: mp_gemm_batched_workspace_size
+  procedure(mp_gemm_get_plan), bind(c) :: mp_gemm_batched_get_plan
+  procedure(mp_gemm), bind(c) :: mp_gemm_batched
+  procedure(mp_rnn_forward_training), bind(c) :: mp_rnn_forward_inference, mp_rnn_backward_data, &
+    mp_rnn_backward_weights
+  procedure(mp_nchw_to_nhwc), bind(c) :: mp_nhwc_to_nchw
+  procedure(mp_batchnorm_forward_training), bind(c) :: mp_batchnorm_backward
+  procedure(mp_scaler_get_scale_address), bind(c) :: mp_scaler_get_inv_scale_address
+  procedure(mp_optimizer_save_sync), bind(c) :: mp_optimizer_restore_sync
+  procedure(mp_graph_add_parameter), bind(c) :: mp_graph_add_state
+  procedure(mp_graph_add_output), bind(c) :: mp_graph_keep_gradient, mp_graph_set_loss
 
 contains
   type(mp_context_config_t) function mp_context_config_default() result(answer)

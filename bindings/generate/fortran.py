@@ -143,6 +143,16 @@ def function(f, model: Model) -> str:
             f"    end {what}\n")
 
 
+def functions(model: Model) -> str:
+    """Declares functions of equal parameters by the interface of the first one."""
+    alike: dict = {}
+    for f in model.functions:
+        alike.setdefault(repr((f.result, [(p.name, dummy(p, model)) for p in f.params])), []).append(f)
+    out = "\n  interface\n" + "".join(function(first, model) for first, *_ in alike.values()) + "  end interface\n"
+    return out + "".join(wrapped(f"procedure({first.name}), bind(c) :: {', '.join(f.name for f in others)}", "  ")
+                         for first, *others in alike.values() if others)
+
+
 # ---------------------------------------------------------------- inline functions
 
 
@@ -164,7 +174,5 @@ def module(model: Model) -> str:
     out = PROLOGUE + "\n" + constants(model) + "\n"
     for s in model.structs:
         out += struct(s, model)
-    out += "\n  interface\n" + "".join(function(f, model) for f in model.functions) + "  end interface\n"
-    out += "\ncontains\n"
-    out += "".join(inline(f, model) for f in model.inlines)
+    out += functions(model) + "\ncontains\n" + "".join(inline(f, model) for f in model.inlines)
     return out + "end module\n"

@@ -128,7 +128,7 @@ def fortran_dummies(text: str) -> dict:
     """Returns the declared type and attributes of dummies: {function: {dummy: declaration}}."""
     interface = re.search(r"(?s)^  interface\n(.*?)^  end interface", text, re.M)[1]
     dummies: dict = {}
-    for statement in re.split(r";|\n", re.sub(r"&\n\s*", "", interface)):
+    for statement in re.split(r";|\n", interface):
         begin = re.search(r"\b(?:function|subroutine) (mp_\w+)\(", statement)
         kind, _, names = statement.strip().partition(" :: ")
         if begin:
@@ -154,7 +154,11 @@ def test_arguments_of_fortran(run, root, generate, need, tmp_path):
     model = json.loads(generate("--json"))
     text = run("gfortran", "-std=f2018", "-fsyntax-only", "-fc-prototypes", f"-J{tmp_path}", FORTRAN)
     prototypes = {name: (result, arguments) for result, name, arguments in re.findall(r"^(.*?)(mp_\w+) \((.*)\);$", text, re.M)}
-    dummies = fortran_dummies((root / FORTRAN).read_text(encoding="utf-8"))
+    source = re.sub(r"&\n\s*", "", (root / FORTRAN).read_text(encoding="utf-8"))
+    dummies = fortran_dummies(source)
+    for first, others in re.findall(r"procedure\((\w+)\), bind\(c\) :: (.*)", source):
+        for name in others.split(", "):
+            prototypes[name], dummies[name] = prototypes[first], dummies[first]
     assert len(model["functions"]) > 100
     for function in model["functions"]:
         result, arguments = prototypes[function["name"]]
