@@ -1,6 +1,5 @@
 // mpbench layers, attention, norm, linear_xent, gated: layers, timed interleaved with cuDNN, with
 // PyTorch and Liger, and with a copy of as many bytes if they have no products.
-#include <list>
 #include <memory>
 #include <optional>
 
@@ -12,7 +11,7 @@
 #include "peer_library.h"
 #include "step_ops.h"
 #include "suite.h"
-#include "torch_peer.h"
+#include "torch_peers.h"
 
 namespace mpbench {
 namespace {
@@ -21,11 +20,11 @@ bool is_loss(const LayerShape &shape) {
   return shape.form == "softmax_xent";
 }
 
-/// Values of --library of torch_transformer.py that have the layers of a suite.
-std::vector<const char *> torch_libraries(const std::string &suite) {
+/// Arguments of torch_transformer.py for the libraries that have the layers of a suite.
+std::vector<TorchPeers::Arguments> torch_libraries(const std::string &suite) {
   if (suite == "layers") return {};
-  if (suite == "attention") return {"flash", "cudnn"};
-  return {"torch", "liger"};
+  if (suite == "attention") return {{"--library", "flash"}, {"--library", "cudnn"}};
+  return {{"--library", "torch"}, {"--library", "liger"}};
 }
 
 class LayerBench : BenchState {
@@ -44,23 +43,17 @@ class LayerBench : BenchState {
   std::vector<DnnCall> fastest(const std::vector<DnnCall> &engines, LayerData &data) const;
   /// Starts the peers of a suite.
   void open_peers(const std::string &suite);
-  /// Returns the peers that can run the problem; notes name the others.
-  std::vector<TorchPeer *> prepare_torch(const LayerShape &shape);
 
   Stopwatch stopwatch_{machine_};
-  bool is_open_ = false;
   std::unique_ptr<Cudnn> cudnn_;
-  std::list<TorchPeer> torch_;
+  std::optional<TorchPeers> torch_;
 };
 
 void LayerBench::open_peers(const std::string &suite) {
-  if (std::exchange(is_open_, true) || machine_.on_host()) return;
+  if (torch_) return;
   cudnn_ = open_peer<Cudnn>(options_.peers.cudnn && (suite == "attention" || suite == "layers"),
                             suite.c_str(), machine_, report_);
-  if (!options_.peers.torch) return;
-  for (const char *library : torch_libraries(suite))
-    torch_.emplace_back(options_.home, "torch_transformer.py", machine_.cuda()->ordinal(),
-                        std::vector<std::string>{"--library", library});
+  torch_.emplace(options_, machine_, "torch_transformer.py", torch_libraries(suite));
 }
 
 void LayerBench::measure(const LayerShape &shape) {
@@ -97,12 +90,9 @@ void LayerBench::time(LayerRow &row, LayerData &data) {
   std::vector<std::optional<PeerResult>> by_dnn(dnn.size());
   for (size_t i = 0; i < dnn.size(); ++i)
     comparison.add(by_dnn[i], name, [&, i] { dnn[i].enqueue(data.next_set()); });
-  const std::vector<TorchPeer *> torch = prepare_torch(row.shape);
-  std::function<void()> torch_turns;
-  if (!torch.empty())
-    torch_turns = [&] {
-      for (TorchPeer *peer : torch) peer->take_turn();
-    };
+  const std::string problem = row.shape.suite + ' ' + mp_dtype_name(options_.dtype);
+  const std::function<void()> torch_turns = torch_->prepare(
+      problem + ' ' + row.shape.name(), row.shape.label(), row.shape.suite, report_);
   row.figures.timing = comparison.run(stopwatch_, pace_of(options_, machine_), torch_turns);
   for (size_t i = 0; i < dnn.size(); ++i) {
     PeerResult &result = row.peers.emplace_back(*by_dnn[i]);
@@ -112,8 +102,7 @@ void LayerBench::time(LayerRow &row, LayerData &data) {
       result.agrees = report_.add_agreement(
           name, row.shape.label(), data.difference_to([&] { dnn[i].enqueue(data.first_set()); }));
   }
-  for (TorchPeer *peer : torch)
-    if (const std::optional<PeerResult> result = peer->result()) row.peers.push_back(*result);
+  for (const PeerResult &result : torch_->results()) row.peers.push_back(result);
 }
 
 std::vector<DnnCall> LayerBench::make_dnn(const LayerShape &shape, LayerData &data) {
@@ -146,17 +135,6 @@ std::vector<DnnCall> LayerBench::fastest(const std::vector<DnnCall> &engines,
   std::vector<DnnCall> calls;
   for (const size_t index : chosen) calls.push_back(engines[index]);
   return calls;
-}
-
-std::vector<TorchPeer *> LayerBench::prepare_torch(const LayerShape &shape) {
-  std::vector<TorchPeer *> ready;
-  for (TorchPeer &peer : torch_) {
-    const std::string problem = shape.suite + ' ' + mp_dtype_name(options_.dtype);
-    if (peer.prepare(problem + ' ' + shape.name(), shape.label(), shape.suite, report_))
-      ready.push_back(&peer);
-  }
-  torch_.remove_if([](const TorchPeer &peer) { return peer.absent(); });
-  return ready;
 }
 
 }  // namespace

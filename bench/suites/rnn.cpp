@@ -11,7 +11,7 @@
 #include "rank.h"
 #include "rnn_data.h"
 #include "suite.h"
-#include "torch_peer.h"
+#include "torch_peers.h"
 
 namespace mpbench {
 namespace {
@@ -53,7 +53,7 @@ Figures untimed_figures(const RnnData &data) {
 
 class RnnLayerTimer : BenchState {
  public:
-  RnnLayerTimer(const Options &options, const Machine &machine, Report &report);
+  using BenchState::BenchState;
 
   RnnLayerRow measure(const RnnShape &shape);
 
@@ -71,22 +71,15 @@ class RnnLayerTimer : BenchState {
   /// Returns cuDNN's fastest algorithm; NULL if none runs the layer, with a note on the missing
   /// `what`.
   std::unique_ptr<CudnnRnn> make_peer(const char *what, RnnData &data, PeerMath math);
-  /// Prepares torch's layer and returns mpcore's equivalent; NULL if one of them is missing, with a
-  /// note.
-  std::unique_ptr<RnnData> prepare_torch(const RnnData &data);
+  /// Returns mpcore's equivalent of torch's layer; NULL if one of them is missing, with a note.
+  std::unique_ptr<RnnData> make_torch_equivalent(const RnnData &data);
 
   Stopwatch stopwatch_{machine_};
   RandomPool pool_{machine_, options_.dtype};
   std::unique_ptr<Cudnn> library_ =
       open_peer<Cudnn>(options_.peers.cudnn, "recurrent layers", machine_, report_);
-  std::unique_ptr<TorchPeer> torch_;  ///< NULL = not requested or not installed
+  TorchPeers torch_{options_, machine_, "torch_rnn.py"};
 };
-
-RnnLayerTimer::RnnLayerTimer(const Options &options, const Machine &machine, Report &report)
-    : BenchState(options, machine, report) {
-  if (!machine.on_host() && options.peers.torch)
-    torch_ = std::make_unique<TorchPeer>(options.home, "torch_rnn.py", machine.cuda()->ordinal());
-}
 
 RnnLayerRow RnnLayerTimer::measure(const RnnShape &shape) {
   RnnData data(machine_, shape, make_desc(shape, options_.dtype, options_.out_dtype));
@@ -114,14 +107,16 @@ void RnnLayerTimer::time(RnnLayerRow &row, RnnData &data) {
   Fp32Side fp32_side;
   if (figures.dtype != MP_FP32) add_baselines(shape, fp32_side, comparison, figures.baselines);
 
-  const std::unique_ptr<RnnData> with_w_ih = prepare_torch(data);
+  const std::unique_ptr<RnnData> with_w_ih = make_torch_equivalent(data);
   std::optional<PeerResult> own_with_w_ih;
   std::function<void()> torch_turn;
-  if (with_w_ih) {
+  if (with_w_ih)
+    torch_turn = torch_.prepare(command_line_text(shape, options_.dtype), shape.name(),
+                                "recurrent layers", report_);
+  if (torch_turn) {
     const bool is_weights = shape.call() == RnnPass::kBackwardWeights;
     comparison.add(own_with_w_ih, "mpcore",
                    is_weights ? with_w_ih->own_backward() : with_w_ih->own());
-    torch_turn = [this] { torch_->take_turn(); };
   }
 
   figures.timing = comparison.run(stopwatch_, pace_of(options_, machine_), torch_turn);
@@ -140,8 +135,8 @@ void RnnLayerTimer::time(RnnLayerRow &row, RnnData &data) {
         PeerWorkspace{.limit = peer->workspace_bytes(), .used = peer->workspace_bytes()};
   }
   if (!own_with_w_ih) return;
-  if (const std::optional<PeerResult> torch = torch_->result())
-    row.torch = {calls_beside_torch(shape), *own_with_w_ih, *torch};
+  for (const PeerResult &torch : torch_.results())
+    row.torch = {calls_beside_torch(shape), *own_with_w_ih, torch};
 }
 
 void RnnLayerTimer::add_baselines(const RnnShape &shape, Fp32Side &side, Comparison &comparison,
@@ -191,20 +186,13 @@ std::unique_ptr<CudnnRnn> RnnLayerTimer::make_peer(const char *what, RnnData &da
   return fastest;
 }
 
-std::unique_ptr<RnnData> RnnLayerTimer::prepare_torch(const RnnData &data) {
-  if (!torch_) return nullptr;
-  const RnnShape &shape = data.shape();
+std::unique_ptr<RnnData> RnnLayerTimer::make_torch_equivalent(const RnnData &data) {
+  if (!torch_.exist()) return nullptr;
   mp_rnn_desc_t desc = data.desc();
   desc.flags &= ~uint32_t{MP_RNN_FLAG_SKIP_INPUT};
-  std::unique_ptr<RnnData> with_w_ih =
-      report_.make_or_note("torch reference for " + shape.name(),
-                           [&] { return std::make_unique<RnnData>(machine_, shape, desc); });
-  if (!with_w_ih) return nullptr;
-  if (torch_->prepare(command_line_text(shape, options_.dtype), shape.name(), "recurrent layers",
-                      report_))
-    return with_w_ih;
-  if (torch_->absent()) torch_.reset();
-  return nullptr;
+  return report_.make_or_note("torch reference for " + data.shape().name(), [&] {
+    return std::make_unique<RnnData>(machine_, data.shape(), desc);
+  });
 }
 
 /// A pass of a layer, or its GEMMs.

@@ -7,7 +7,7 @@
 #include "layouts.h"
 #include "step_ops.h"
 #include "suite.h"
-#include "torch_peer.h"
+#include "torch_peers.h"
 
 namespace mpbench {
 namespace {
@@ -52,7 +52,7 @@ std::vector<StepItem> step_items(const Options &options, const Machine &machine)
 
 class StepBench : BenchState {
  public:
-  StepBench(const Options &options, const Machine &machine, Report &report);
+  using BenchState::BenchState;
 
   /// Reports the clocks under load.
   void begin() const;
@@ -66,18 +66,14 @@ class StepBench : BenchState {
   Plan plan(const StepOp &op, const Layout &layout) const;
   /// Fills in the times, interleaved with a copy and the peers.
   void time(StepRow &row, const StepItem &item, const Work &work);
-  bool prepare_peer(const StepItem &item, int64_t sets);
+  /// Returns a function that times a batch of the peers; NULL if there are none.  Called after
+  /// mpcore has allocated, so that the peers rather than mpcore run out of memory.
+  std::function<void()> prepare_peers(const StepItem &item, int64_t sets);
 
-  std::optional<TorchPeer> peer_;
+  TorchPeers peers_{options_, machine_, "torch_step.py"};
   Stopwatch stopwatch_{machine_};
   Pools pools_{RandomPool(machine_, MP_FP16), RandomPool(machine_, MP_FP32)};
 };
-
-StepBench::StepBench(const Options &options, const Machine &machine, Report &report)
-    : BenchState(options, machine, report) {
-  if (!machine.on_host() && options.peers.torch)
-    peer_.emplace(options.home, "torch_step.py", machine.cuda()->ordinal());
-}
 
 void StepBench::begin() const {
   if (machine_.on_host() || machine_.is_counted()) return;
@@ -124,32 +120,24 @@ void StepBench::measure(const StepItem &item) {
 
 void StepBench::time(StepRow &row, const StepItem &item, const Work &work) {
   const Work copy = make_copy(machine_, static_cast<int64_t>(row.copy.bytes));
-  const bool has_peer = prepare_peer(item, row.sets);
-  std::function<void()> peer_turns;
-  if (has_peer) peer_turns = [&] { peer_->take_turn(); };
+  const std::function<void()> peer_turns = prepare_peers(item, row.sets);
   const std::vector<Timing> timings =
       stopwatch_.time({work, copy}, pace_of(options_, machine_), peer_turns);
   row.timing = timings[0];
   row.copy.timing = timings[1];
-  if (!has_peer) return;
-  if (const std::optional<PeerResult> result = peer_->result()) row.peers.push_back(*result);
+  if (peer_turns) row.peers = peers_.results();
 }
 
-/// Returns whether the peer can be timed.  Called after mpcore has allocated, so that the peer
-/// rather than mpcore runs out of memory.
-bool StepBench::prepare_peer(const StepItem &item, int64_t sets) {
-  if (!item.op.has_torch_peer || !peer_) return false;
+std::function<void()> StepBench::prepare_peers(const StepItem &item, int64_t sets) {
+  if (!item.op.has_torch_peer || !peers_.exist()) return nullptr;
   const int64_t tensors = sets * count_of(item.layout);
   if (tensors > kMaxPeerTensors) {
     report_.add_note(item.label() +
                      text(": no torch reference, because it would need %lld tensors.",
                           static_cast<long long>(tensors)));
-    return false;
+    return nullptr;
   }
-  if (peer_->prepare(item.layout.command_line_text(), item.label(), item.op.name, report_))
-    return true;
-  if (peer_->absent()) peer_.reset();
-  return false;
+  return peers_.prepare(item.layout.command_line_text(), item.label(), item.op.name, report_);
 }
 
 }  // namespace
