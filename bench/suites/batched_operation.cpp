@@ -41,12 +41,11 @@ void set_batch(Operation &operation, const Machine &machine, const BatchedShape 
   };
   operation.enqueue = [&machine, desc, by_pointers](const char *, const Operands &t,
                                                     const Buffer &workspace) {
-    const auto bytes = static_cast<size_t>(workspace.bytes());
-    check(by_pointers
-              ? mp_gemm_batched(machine.context(), &desc, t.items.first, t.items.second, nullptr,
-                                t.items.out, nullptr, workspace.data(), bytes, machine.stream())
-              : mp_gemm(machine.context(), &desc, t.first, t.second, nullptr, t.out, nullptr,
-                        workspace.data(), bytes, machine.stream()));
+    if (by_pointers)
+      machine.call(mp_gemm_batched, &desc, t.items.first, t.items.second, nullptr, t.items.out,
+                   nullptr, workspace);
+    else
+      machine.call(mp_gemm, &desc, t.first, t.second, nullptr, t.out, nullptr, workspace);
   };
 }
 
@@ -68,8 +67,7 @@ void set_group(Operation &operation, const Machine &machine, const BatchedShape 
       item.B = static_cast<const char *>(t.second) + offsets[i].second * elem_bytes;
       item.D = static_cast<char *>(t.out) + offsets[i].out * elem_bytes;
     }
-    check(mp_gemm_grouped(machine.context(), &desc, count, items.data(), nullptr, workspace.data(),
-                          static_cast<size_t>(workspace.bytes()), machine.stream()));
+    machine.call(mp_gemm_grouped, &desc, count, items.data(), nullptr, workspace);
   };
 }
 
@@ -80,20 +78,15 @@ void set_ragged(Operation &operation, const Machine &machine, const BatchedShape
   std::vector<int32_t> ends;
   for (int64_t i = 0, rows = 0; i < shape.count; ++i)
     ends.push_back(static_cast<int32_t>(rows += shape.rows_of(i)));
-  const auto bytes = static_cast<int64_t>(ends.size() * sizeof ends[0]);
-  const auto on_device = std::make_shared<Buffer>(machine.context(), bytes);
-  check(mp_memcpy(machine.context(), on_device->data(), ends.data(), static_cast<size_t>(bytes),
-                  machine.stream()));
-  check(mp_stream_sync(machine.context(), machine.stream()));
+  const auto on_device = std::make_shared<Buffer>(machine.upload(ends));
   operation.workspace_bytes = [&machine, desc](const char *) {
     return bytes_from(mp_gemm_ragged_workspace_size, machine.context(), &desc, MP_RAGGED_M,
                       nullptr);
   };
   operation.enqueue = [&machine, desc, on_device](const char *, const Operands &t,
                                                   const Buffer &workspace) {
-    check(mp_gemm_ragged(machine.context(), &desc, MP_RAGGED_M, on_device->as<int32_t>(), t.first,
-                         t.second, nullptr, t.out, nullptr, workspace.data(),
-                         static_cast<size_t>(workspace.bytes()), machine.stream()));
+    machine.call(mp_gemm_ragged, &desc, MP_RAGGED_M, on_device->as<int32_t>(), t.first, t.second,
+                 nullptr, t.out, nullptr, workspace);
   };
 }
 

@@ -85,9 +85,8 @@ std::string edges_text(const mp_gemm_desc_t &desc) {
 
 void call_gemm(const Machine &machine, const mp_gemm_desc_t &desc, const Matrices &x,
                int64_t offset_bytes = 0) {
-  check(mp_gemm(machine.context(), &desc, x.a.as<char>() + offset_bytes,
-                x.b.as<char>() + offset_bytes, nullptr, x.d.as<char>() + offset_bytes, nullptr,
-                x.workspace.data(), static_cast<size_t>(x.workspace.bytes()), machine.stream()));
+  machine.call(mp_gemm, &desc, x.a.as<char>() + offset_bytes, x.b.as<char>() + offset_bytes,
+               nullptr, x.d.as<char>() + offset_bytes, nullptr, x.workspace);
 }
 
 /// @param change  changes the descriptor of a square for the call; NULL = the problem has a peer
@@ -196,9 +195,8 @@ CallCase gemm_grouped(int64_t rows) {
           .enqueues = rows > 0,
           .make = [rows](const Machine &machine, Pools &) -> Work {
             return [&machine, g = make_group(machine, rows)] {
-              check(mp_gemm_grouped(machine.context(), &g->desc, kGroup, g->items.data(), nullptr,
-                                    g->workspace.data(), static_cast<size_t>(g->workspace.bytes()),
-                                    machine.stream()));
+              machine.call(mp_gemm_grouped, &g->desc, kGroup, g->items.data(), nullptr,
+                           g->workspace);
             };
           }};
 }
@@ -242,9 +240,8 @@ CallCase conv(const char *name, Convolve *convolve, mp_conv_op_t op, int32_t ima
                 matrix(machine, full.n * full.h * full.w, full.c),
                 Buffer(machine.context(), workspace_bytes(machine, full, op)));
             return [&machine, convolve, desc = layer(images), x] {
-              check(convolve(machine.context(), &desc, x->a.data(), x->b.data(), x->d.data(),
-                             nullptr, x->workspace.data(),
-                             static_cast<size_t>(x->workspace.bytes()), machine.stream()));
+              machine.call(convolve, &desc, x->a.data(), x->b.data(), x->d.data(), nullptr,
+                           x->workspace);
             };
           }};
 }

@@ -83,13 +83,13 @@ class GraphBench : BenchState {
 
 std::vector<GraphBench::Bytes> GraphBench::bytes_after(const PerceptronStep &step) const {
   for (const Written &array : step.written)
-    check(mp_memset(machine_.context(), array.data, std::to_integer<int>(kFill),
-                    static_cast<size_t>(array.bytes), machine_.stream()));
+    machine_.call(mp_memset, array.data, std::to_integer<int>(kFill),
+                  static_cast<size_t>(array.bytes));
   step.run();
   std::vector<Bytes> all;
   for (const Written &array : step.written) {
     Bytes &bytes = all.emplace_back(static_cast<size_t>(array.bytes));
-    check(mp_memcpy(machine_.context(), bytes.data(), array.data, bytes.size(), machine_.stream()));
+    machine_.call(mp_memcpy, bytes.data(), array.data, bytes.size());
     machine_.synchronize();
   }
   return all;

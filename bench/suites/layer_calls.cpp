@@ -34,7 +34,6 @@ LayerCalls batch_norm(const Machine &machine, const LayerShape &shape, mp_dtype_
                      .relative = 2 * unit_roundoff(dtype)}};
   layer.workspace_bytes = bytes_from(mp_batchnorm_workspace_size, machine.context(), &desc);
   layer.enqueue = [=, &machine](bool is_forward, const Arrays &a, const Buffer &workspace) {
-    const auto bytes = static_cast<size_t>(workspace.bytes());
     const auto floats = [&](size_t array) { return static_cast<float *>(a[array]); };
     mp_batchnorm_tensors_t t;
     MP_INIT_STRUCT(&t);
@@ -47,15 +46,13 @@ LayerCalls batch_norm(const Machine &machine, const LayerShape &shape, mp_dtype_
       t.running_mean = floats(kRunningMean);
       t.running_var = floats(kRunningVar);
       t.y = a[kY];
-      return check(mp_batchnorm_forward_training(machine.context(), &desc, &t, workspace.data(),
-                                                 bytes, machine.stream()));
+      return machine.call(mp_batchnorm_forward_training, &desc, &t, workspace);
     }
     t.dy = a[kDy];
     t.dx = a[kDx];
     t.dgamma = floats(kDgamma);
     t.dbeta = floats(kDbeta);
-    check(mp_batchnorm_backward(machine.context(), &desc, &t, workspace.data(), bytes,
-                                machine.stream()));
+    machine.call(mp_batchnorm_backward, &desc, &t, workspace);
   };
   return layer;
 }
@@ -86,10 +83,10 @@ LayerCalls pool(const Machine &machine, const LayerShape &shape, mp_dtype_t dtyp
     layer.arrays.push_back({(shape.y_elems() + 3) / 4, MP_INT32, true, true});
   layer.enqueue = [=, &machine](bool is_forward, const Arrays &a, const Buffer &) {
     auto *const index = static_cast<uint8_t *>(mode == MP_POOL_MAX ? a[kIndex] : nullptr);
-    check(is_forward
-              ? mp_pool2d_forward(machine.context(), &desc, a[kX], a[kY], index, machine.stream())
-              : mp_pool2d_backward(machine.context(), &desc, a[kX], index, a[kDy], a[kDx], nullptr,
-                                   machine.stream()));
+    if (is_forward)
+      machine.call(mp_pool2d_forward, &desc, a[kX], a[kY], index);
+    else
+      machine.call(mp_pool2d_backward, &desc, a[kX], index, a[kDy], a[kDx], nullptr);
   };
   return layer;
 }
@@ -110,7 +107,7 @@ LayerCalls softmax_xent(const Machine &machine, const LayerShape &shape, mp_dtyp
     t.labels = a[kLabels];
     t.row_loss = static_cast<float *>(a[kLosses]);
     if (!is_forward) t.dx = a[kDx];
-    check(mp_softmax_xent(machine.context(), &desc, &t, machine.stream()));
+    machine.call(mp_softmax_xent, &desc, &t);
   };
   return layer;
 }

@@ -21,14 +21,11 @@ std::vector<void *> LayerData::make_set(RandomPool &low, RandomPool &single) {
   std::vector<void *> set;
   for (const LayerArray &array : layer_.arrays) {
     const int64_t elems = array.is_backward && is_forward_ ? 0 : array.elems;
-    memory_.push_back(make_buffer(machine_.context(), elems, array.dtype));
-    void *const data = memory_.back().data();
-    set.push_back(data);
-    if (!array.values.empty())
-      check(mp_memcpy(machine_.context(), data, array.values.data(),
-                      array.values.size() * sizeof(int32_t), machine_.stream()));
-    else if (array.is_input && elems > 0)
-      (array.dtype == MP_FP32 ? single : low).fill(data, elems);
+    memory_.push_back(array.values.empty() ? make_buffer(machine_.context(), elems, array.dtype)
+                                           : machine_.upload(array.values));
+    set.push_back(memory_.back().data());
+    if (array.is_input && elems > 0)
+      (array.dtype == MP_FP32 ? single : low).fill(set.back(), elems);
   }
   return set;
 }

@@ -20,20 +20,10 @@ std::vector<float> uniform(std::mt19937 &bits, int64_t count, float most) {
   return values;
 }
 
-template <typename T>
-Buffer uploaded(const Machine &machine, const std::vector<T> &values) {
-  const size_t bytes = values.size() * sizeof(T);
-  Buffer buffer(machine.context(), static_cast<int64_t>(bytes));
-  check(mp_memcpy(machine.context(), buffer.data(), values.data(), bytes, machine.stream()));
-  machine.synchronize();
-  return buffer;
-}
-
 Buffer cast(const Machine &machine, const Buffer &values, mp_dtype_t dtype) {
   const int64_t count = values.bytes() / dtype_bytes(MP_FP32);
   Buffer low = make_buffer(machine.context(), count, dtype);
-  check(mp_cast(machine.context(), values.data(), MP_FP32, low.data(), dtype, count,
-                machine.stream()));
+  machine.call(mp_cast, values.data(), MP_FP32, low.data(), dtype, count);
   return low;
 }
 
@@ -48,11 +38,11 @@ PerceptronStart::PerceptronStart(const Machine &machine, const PerceptronShape &
     weights.push_back(uniform(bits, shape.width * shape.width, most));
     biases.push_back(uniform(bits, shape.width, most));
   }
-  x = uploaded(machine, uniform(bits, shape.batch * shape.width, 1.0f));
+  x = machine.upload(uniform(bits, shape.batch * shape.width, 1.0f));
   std::vector<int32_t> classes(static_cast<size_t>(shape.batch));
   for (int32_t &one : classes)
     one = static_cast<int32_t>(bits() % static_cast<uint32_t>(shape.width));
-  labels = uploaded(machine, classes);
+  labels = machine.upload(classes);
 }
 
 // ---------------------------------------------------------------------------- as a graph
@@ -175,7 +165,7 @@ PerceptronStep hand_step(const Machine &machine, const PerceptronShape &shape, m
   std::vector<Layer> layers;
   for (size_t i = 0; i < start.weights.size(); ++i) {
     const void *const below = i == 0 ? x : layers.back().y;
-    Buffer master = uploaded(machine, start.weights[i]);
+    Buffer master = machine.upload(start.weights[i]);
     Layer layer{.weight = own(dtype == MP_FP32 ? std::move(master) : cast(machine, master, dtype)),
                 .dw = array(width * width, dtype),
                 .db = array(width, MP_FP32),
@@ -185,7 +175,7 @@ PerceptronStep hand_step(const Machine &machine, const PerceptronShape &shape, m
     layer.below.aux = layer.y;
     layer.below.dbias = static_cast<float *>(layer.db);
     mp_epilogue_t epilogue = mp_epilogue_default();
-    epilogue.bias = own(uploaded(machine, start.biases[i]));
+    epilogue.bias = own(machine.upload(start.biases[i]));
     epilogue.dtype_bias = MP_FP32;
     epilogue.activation = i + 1 == start.weights.size() ? MP_ACT_NONE : MP_ACT_RELU;
     multiply(forward, below, layer.weight, layer.y, epilogue);
@@ -209,7 +199,7 @@ PerceptronStep hand_step(const Machine &machine, const PerceptronShape &shape, m
     check(mp_softmax_xent(context, &desc, &t, stream));
   });
   const std::vector<float> ones(static_cast<size_t>(batch), 1.0f);
-  multiply(row_sum, own(cast(machine, uploaded(machine, ones), dtype)), dz, layers.back().db, {});
+  multiply(row_sum, own(cast(machine, machine.upload(ones), dtype)), dz, layers.back().db, {});
   for (size_t i = layers.size() - 1; i > 0; --i) {
     multiply(weight_gradient, layers[i - 1].y, dz, layers[i].dw, {});
     multiply(data_gradient, dz, layers[i].weight, dz_below, layers[i - 1].below);

@@ -221,8 +221,8 @@ Work make_copy(const Machine &machine, int64_t bytes_moved) {
   std::vector<Work> works;
   for (int64_t set = 0; set < sets; ++set) {
     char *const dst = memory->as<char>() + 2 * set * stride;
-    works.push_back([=, context = machine.context(), stream = machine.stream()] {
-      check(mp_memcpy(context, dst, dst + stride, static_cast<size_t>(half_bytes), stream));
+    works.push_back([=, &machine] {
+      machine.call(mp_memcpy, dst, dst + stride, static_cast<size_t>(half_bytes));
     });
   }
   return [memory, turns = take_turns(std::move(works))] { turns(); };

@@ -63,14 +63,12 @@ LayerCalls attention(const Machine &machine, const LayerShape &shape, mp_dtype_t
     t.o = a[kO];
     t.lse = static_cast<float *>(a[kLse]);
     if (is_packed) t.q_ends = t.kv_ends = static_cast<int32_t *>(a[kEnds]);
-    if (is_forward)
-      return check(mp_attention_forward(machine.context(), &desc, &t, machine.stream()));
+    if (is_forward) return machine.call(mp_attention_forward, &desc, &t);
     t.d_o = a[kDO];
     t.dq = a[kDq];
     t.dk = a[kDk];
     t.dv = a[kDv];
-    check(mp_attention_backward(machine.context(), &desc, &t, workspace.data(),
-                                static_cast<size_t>(workspace.bytes()), machine.stream()));
+    machine.call(mp_attention_backward, &desc, &t, workspace);
   };
   return layer;
 }
@@ -112,7 +110,7 @@ LayerCalls norm(const Machine &machine, const LayerShape &shape, mp_dtype_t dtyp
       if (has_residual) t.residual = a[kResidual];
       if (is_layer_norm) t.beta = floats(kBeta);
       t.y = a[kY];
-      return check(mp_norm_forward(machine.context(), &desc, &t, machine.stream()));
+      return machine.call(mp_norm_forward, &desc, &t);
     }
     // Without dropout, the gradients of x and of the residual are equal: one array is written.
     t.dy = a[kDy];
@@ -124,8 +122,7 @@ LayerCalls norm(const Machine &machine, const LayerShape &shape, mp_dtype_t dtyp
     }
     t.dgamma = floats(kDgamma);
     if (is_layer_norm) t.dbeta = t.dgamma + columns;
-    check(mp_norm_backward(machine.context(), &desc, &t, workspace.data(),
-                           static_cast<size_t>(workspace.bytes()), machine.stream()));
+    machine.call(mp_norm_backward, &desc, &t, workspace);
   };
   return layer;
 }
@@ -155,8 +152,7 @@ LayerCalls linear_xent(const Machine &machine, const LayerShape &shape, mp_dtype
       t.dx = a[kDx];
       t.dw = static_cast<float *>(a[kDw]);
     }
-    check(mp_linear_xent(machine.context(), &desc, &t, workspace.data(),
-                         static_cast<size_t>(workspace.bytes()), machine.stream()));
+    machine.call(mp_linear_xent, &desc, &t, workspace);
   };
   return layer;
 }
@@ -180,19 +176,18 @@ LayerCalls gated(const Machine &machine, const LayerShape &shape, mp_dtype_t dty
                   {2 * n * f, dtype, false, true}};
   layer.workspace_bytes = bytes_from(mp_gemm_workspace_size, machine.context(), &gemm, nullptr);
   const auto multiply = [=, &machine](const std::vector<void *> &a, const Buffer &workspace) {
-    check(mp_gemm(machine.context(), &gemm, a[kX], a[kW], nullptr,
-                  a[is_forward_shape ? kHalves : kUnits], nullptr, workspace.data(),
-                  static_cast<size_t>(workspace.bytes()), machine.stream()));
+    machine.call(mp_gemm, &gemm, a[kX], a[kW], nullptr, a[is_forward_shape ? kHalves : kUnits],
+                 nullptr, workspace);
   };
   layer.multiply = multiply;
   layer.enqueue = [=, &machine](bool is_forward, const std::vector<void *> &a,
                                 const Buffer &workspace) {
     if (is_forward != is_forward_shape) return;  // the backward pass reads random halves
     multiply(a, workspace);
-    check(is_forward
-              ? mp_glu_forward(machine.context(), &glu, a[kHalves], a[kUnits], machine.stream())
-              : mp_glu_backward(machine.context(), &glu, a[kHalves], a[kUnits], a[kGrads], nullptr,
-                                machine.stream()));
+    if (is_forward)
+      machine.call(mp_glu_forward, &glu, a[kHalves], a[kUnits]);
+    else
+      machine.call(mp_glu_backward, &glu, a[kHalves], a[kUnits], a[kGrads], nullptr);
   };
   return layer;
 }

@@ -15,9 +15,8 @@ constexpr int kOneBytes = 0x3F;
 
 void run_into(const Machine &machine, const Work &work, const std::vector<Result> &results) {
   for (const Result &result : results)
-    check(mp_memset(machine.context(), result.data, result.is_added_to ? kOneBytes : kNanBytes,
-                    static_cast<size_t>(result.count * dtype_bytes(result.dtype)),
-                    machine.stream()));
+    machine.call(mp_memset, result.data, result.is_added_to ? kOneBytes : kNanBytes,
+                 static_cast<size_t>(result.count * dtype_bytes(result.dtype)));
   work();
 }
 

@@ -72,12 +72,9 @@ RandomPool::RandomPool(const Machine &machine, mp_dtype_t dtype, float most)
   std::mt19937 bits(1);
   for (float &value : values) value = most * (static_cast<float>(bits()) * 0x1p-31f - 1.0f);
 
-  const Buffer exact = make_buffer(machine.context(), kPoolElems, MP_FP32);
+  const Buffer exact = machine.upload(values);
   values_ = make_buffer(machine.context(), kPoolElems, dtype);
-  check(mp_memcpy(machine.context(), exact.data(), values.data(), values.size() * sizeof(float),
-                  machine.stream()));
-  check(mp_cast(machine.context(), exact.data(), MP_FP32, values_.data(), dtype, kPoolElems,
-                machine.stream()));
+  machine.call(mp_cast, exact.data(), MP_FP32, values_.data(), dtype, kPoolElems);
   machine.synchronize();
 }
 
@@ -86,8 +83,7 @@ void RandomPool::fill(void *dst, int64_t count) {
   while (count > 0) {
     const int64_t elems = std::min(count, kPoolElems - position_);
     const auto bytes = static_cast<size_t>(elems * elem_bytes_);
-    check(mp_memcpy(machine_.context(), to, values_.as<char>() + position_ * elem_bytes_, bytes,
-                    machine_.stream()));
+    machine_.call(mp_memcpy, to, values_.as<char>() + position_ * elem_bytes_, bytes);
     to += bytes;
     count -= elems;
     position_ = (position_ + elems) % kPoolElems;

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "bench/common.h"
@@ -33,6 +34,14 @@ class Machine {
   mp_stream_t stream() const { return cuda_ ? cuda_->stream() : nullptr; }
   void synchronize() const { check(mp_stream_sync(context(), stream())); }
 
+  /// Calls a function of the library with `arguments` between the context and the stream; a Buffer
+  /// stands for the address and the size of a workspace.
+  template <typename Function, typename... Arguments>
+  void call(Function *function, const Arguments &...arguments) const {
+    std::apply([&](const auto &...all) { check(function(context(), all..., stream())); },
+               std::tuple_cat(expanded(arguments)...));
+  }
+
   /// True if the constants of kernel selection were not measured on this architecture (mptune).
   bool has_estimated_costs() const;
 
@@ -46,7 +55,25 @@ class Machine {
   /// Empty without NVML.
   std::optional<GpuState> gpu_state(std::string during) const;
 
+  /// Copies an array to new memory.
+  template <typename T>
+  Buffer upload(const std::vector<T> &values) const {
+    const size_t bytes = values.size() * sizeof(T);
+    Buffer buffer(context(), static_cast<int64_t>(bytes));
+    call(mp_memcpy, buffer.data(), values.data(), bytes);
+    synchronize();  // `values` may be freed
+    return buffer;
+  }
+
  private:
+  template <typename T>
+  static std::tuple<T> expanded(const T &value) {
+    return {value};
+  }
+  static std::tuple<void *, size_t> expanded(const Buffer &workspace) {
+    return {workspace.data(), static_cast<size_t>(workspace.bytes())};
+  }
+
   Context context_;
   mp_device_info_t info_;
   std::optional<CudaRuntime> cuda_;

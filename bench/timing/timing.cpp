@@ -126,9 +126,7 @@ std::optional<GpuState> gpu_state_under(const Machine &machine, const Work &work
 Stopwatch::Stopwatch(const Machine &machine) : machine_(machine) {
   if (machine.on_host() || machine.is_counted()) return;
   filler_ = Buffer(machine.context(), kFillerBytes);
-  const Work fill = [this] {
-    check(mp_memset(machine_.context(), filler_.data(), 0, kFillerBytes, machine_.stream()));
-  };
+  const Work fill = [this] { machine_.call(mp_memset, filler_.data(), 0, kFillerBytes); };
   constexpr int64_t kCalls = 50;
   run_batch(fill, kCalls, 0);
   filler_us_ = run_batch(fill, kCalls, 0).call_us;
@@ -247,7 +245,7 @@ Stopwatch::Batch Stopwatch::warm_up(const Work &work, const Pace &pace) const {
 
 void Stopwatch::keep_busy(double us) const {
   for (double busy_us = 0; busy_us < us; busy_us += filler_us_)
-    check(mp_memset(machine_.context(), filler_.data(), 0, kFillerBytes, machine_.stream()));
+    machine_.call(mp_memset, filler_.data(), 0, kFillerBytes);
 }
 
 }  // namespace mpbench
