@@ -40,18 +40,11 @@ namespace {
 
 /// The bias and its gradient are one column of the column-major D; aux is the input of GELU.
 cublasLtEpilogue_t lt_epilogue(Epilogue epilogue) {
-  switch (epilogue) {
-    case Epilogue::kBias:
-      return CUBLASLT_EPILOGUE_BIAS;
-    case Epilogue::kBiasRelu:
-      return CUBLASLT_EPILOGUE_RELU_BIAS;
-    case Epilogue::kBiasGeluAux:
-      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-    case Epilogue::kDgeluDbias:
-      return CUBLASLT_EPILOGUE_DGELU_BGRAD;
-    default:
-      return CUBLASLT_EPILOGUE_DEFAULT;
-  }
+  constexpr cublasLtEpilogue_t kOfMpcore[] = {
+      CUBLASLT_EPILOGUE_DEFAULT,       CUBLASLT_EPILOGUE_BIAS,        CUBLASLT_EPILOGUE_RELU_BIAS,
+      CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU_BGRAD, CUBLASLT_EPILOGUE_DEFAULT,
+      CUBLASLT_EPILOGUE_DEFAULT};
+  return kOfMpcore[static_cast<size_t>(epilogue)];
 }
 
 }  // namespace
@@ -110,7 +103,7 @@ CublasLtGemm::CublasLtGemm(const CublasLt &library, const mp_gemm_desc_t &gemm, 
     : library_(library),
       beta_(gemm.beta),
       epilogue_(lt_epilogue(kind)),
-      has_aux_(kind == Epilogue::kBiasGeluAux || kind == Epilogue::kDgeluDbias) {
+      has_aux_(kind_of(kind).has_aux) {
   MPBENCH_BLAS(lt, cublasLtMatmulDescCreate, &desc_,
                math == PeerMath::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                CUDA_R_32F);

@@ -56,7 +56,7 @@ Fields fields_of(const EpilogueRow &row, const std::optional<Peak> &peak) {
   const Shape &gemm = row.shape.gemm;
   return shape_fields("epilogue", gemm.set, row.shape.name(), gemm.comment, "GEMM and epilogue",
                       -34) +
-         Fields{{"epilogue", name_of(row.shape.epilogue)},
+         Fields{{"epilogue", kind_of(row.shape.epilogue).name},
                 {"m", gemm.m},
                 {"n", gemm.n},
                 {"k", gemm.k},

@@ -19,8 +19,13 @@ enum class Epilogue {
   kAccumulateFp32  ///< weight gradients accumulated over micro-batches
 };
 
-/// Name, e.g. "bias+GELU+aux".
-const char *name_of(Epilogue epilogue);
+struct EpilogueKind {
+  const char *name;  ///< e.g. "bias+GELU+aux"
+  mp_activation_t activation = MP_ACT_NONE;
+  bool has_bias = false, has_aux = false, has_dbias = false;
+  bool has_stats = false;  ///< amax and found_inf
+};
+const EpilogueKind &kind_of(Epilogue epilogue);
 
 /// Epilogues of a forward pass (NT), a data gradient (NN) or a weight gradient (TN); the first has
 /// none.
@@ -33,9 +38,9 @@ struct EpilogueShape {
   /// Returns all epilogues of the shape.
   static std::vector<EpilogueShape> of_line(std::string_view line, const ShapeSet &set);
   /// Name, e.g. "NT 8192x4096x1024 bias+ReLU".
-  std::string name() const { return gemm.name() + ' ' + name_of(epilogue); }
+  std::string name() const { return gemm.name() + ' ' + kind_of(epilogue).name; }
   std::string label() const { return shape_label(gemm.set, name(), gemm.comment); }
-  std::string kind() const { return gemm.kind() + ' ' + name_of(epilogue); }
+  std::string kind() const { return gemm.kind() + ' ' + kind_of(epilogue).name; }
   double effort_flop() const { return gemm.effort_flop(); }
 };
 

@@ -22,10 +22,16 @@ std::vector<Shape> Shape::of_line(std::string_view line, const ShapeSet &set) {
 
 // ---------------------------------------------------------------------------- epilogues
 
-const char *name_of(Epilogue epilogue) {
-  constexpr const char *kNames[] = {"plain",       "bias",           "bias+ReLU", "bias+GELU+aux",
-                                    "dGELU+dbias", "amax+found_inf", "fp32 +="};
-  return kNames[static_cast<size_t>(epilogue)];
+const EpilogueKind &kind_of(Epilogue epilogue) {
+  static constexpr EpilogueKind kKinds[] = {
+      {.name = "plain"},
+      {.name = "bias", .has_bias = true},
+      {.name = "bias+ReLU", .activation = MP_ACT_RELU, .has_bias = true},
+      {.name = "bias+GELU+aux", .activation = MP_ACT_GELU, .has_bias = true, .has_aux = true},
+      {.name = "dGELU+dbias", .activation = MP_ACT_DGELU, .has_aux = true, .has_dbias = true},
+      {.name = "amax+found_inf", .has_stats = true},
+      {.name = "fp32 +="}};
+  return kKinds[static_cast<size_t>(epilogue)];
 }
 
 std::vector<Epilogue> epilogues_of(mp_op_t op_a, mp_op_t op_b) {
@@ -42,10 +48,8 @@ mp_gemm_desc_t make_desc(const EpilogueShape &shape, mp_dtype_t dtype) {
 }
 
 double min_bytes(const EpilogueShape &shape, const mp_gemm_desc_t &desc) {
-  const bool has_aux =
-      shape.epilogue == Epilogue::kBiasGeluAux || shape.epilogue == Epilogue::kDgeluDbias;
   const auto d_bytes = static_cast<double>(desc.m * desc.n * dtype_bytes(desc.dtype_cd));
-  return min_bytes(desc) + (has_aux ? d_bytes : 0);
+  return min_bytes(desc) + (kind_of(shape.epilogue).has_aux ? d_bytes : 0);
 }
 
 std::vector<EpilogueShape> EpilogueShape::of_line(std::string_view line, const ShapeSet &set) {

@@ -1,30 +1,33 @@
 #define MP_ENABLE_EXPERIMENTAL
 #include "operation.h"
 
+#include <optional>
+
 #include "runnable.h"
 
 namespace mpbench {
 namespace {
-
-/// @param kernel  NULL: the library's choice
-template <typename Desc>
-Desc with_kernel(Desc desc, const char *kernel) {
-  desc.plan = named_plan(kernel == kNotNamed ? nullptr : kernel);
-  return desc;
-}
 
 void set_kernels(Operation &operation, Runnable runnable) {
   operation.kernels = std::move(runnable.kernels);
   operation.predicted_us = static_cast<double>(operation.calls) * runnable.predicted_us;
 }
 
-/// @param ask  calls mp_*_get_plan
-template <typename Ask>
-std::string planned_kernel(Ask ask) {
-  mp_plan_t plan;
-  MP_INIT_STRUCT(&plan);
-  check(ask(&plan));
-  return plan.kernel;
+/// Sets the functions that return the workspace size of a kernel and the selected kernel.
+/// @param query  calls a function of the library with a descriptor and further arguments
+template <typename Desc, typename WorkspaceSize, typename GetPlan, typename Query>
+void set_queries(Operation &operation, const Desc &desc, WorkspaceSize *workspace_size,
+                 GetPlan *get_plan, const Query &query) {
+  operation.workspace_bytes = [=](const char *kernel) {
+    return bytes_from(
+        [&](size_t *bytes) { return query(workspace_size, with_kernel(desc, kernel), bytes); });
+  };
+  operation.selected_kernel = [=](const Buffer &workspace) -> std::string {
+    mp_plan_t plan;
+    MP_INIT_STRUCT(&plan);
+    check(query(get_plan, desc, static_cast<size_t>(workspace.bytes()), &plan));
+    return plan.kernel;
+  };
 }
 
 /// Sets the sizes in the order of the arguments of mp_conv2d_*.
@@ -53,7 +56,10 @@ Tolerance tolerance_of(const ConvShape &shape, const mp_conv2d_desc_t &desc) {
   return tolerance;
 }
 
-mp_epilogue_t epilogue_of(Epilogue epilogue, mp_dtype_t dtype, const EpilogueTensors &t) {
+/// Returns no epilogue for a plain GEMM.
+std::optional<mp_epilogue_t> epilogue_of(Epilogue epilogue, mp_dtype_t dtype,
+                                         const EpilogueTensors &t) {
+  if (epilogue == Epilogue::kNone) return std::nullopt;
   mp_epilogue_t description = mp_epilogue_default();
   description.bias = t.bias;
   description.dtype_bias = dtype;
@@ -61,11 +67,12 @@ mp_epilogue_t epilogue_of(Epilogue epilogue, mp_dtype_t dtype, const EpilogueTen
   description.dbias = t.dbias;
   description.stats.amax = t.amax;
   description.stats.found_inf = t.found_inf;
-  description.activation = epilogue == Epilogue::kBiasRelu      ? MP_ACT_RELU
-                           : epilogue == Epilogue::kBiasGeluAux ? MP_ACT_GELU
-                           : epilogue == Epilogue::kDgeluDbias  ? MP_ACT_DGELU
-                                                                : MP_ACT_NONE;
+  description.activation = kind_of(epilogue).activation;
   return description;
+}
+
+const mp_epilogue_t *pointer(const std::optional<mp_epilogue_t> &epilogue) {
+  return epilogue ? &*epilogue : nullptr;
 }
 
 }  // namespace
@@ -74,15 +81,25 @@ void add_gemm_kernels(Operation &operation, const Machine &machine, const mp_gem
   set_kernels(operation, runnable_kernels([&](int32_t index, mp_kernel_info_t *info) {
                 return mp_gemm_kernel_info(machine.context(), &desc, index, info);
               }));
-  operation.selected_kernel = [&machine, desc](const Buffer &workspace) {
-    return planned_kernel([&](mp_plan_t *plan) {
-      return mp_gemm_get_plan(machine.context(), &desc, nullptr,
-                              static_cast<size_t>(workspace.bytes()), plan);
-    });
-  };
+  alignas(16) static float any[2];  // only the addresses are used
+  const EpilogueKind &kind = kind_of(operation.epilogue);
+  EpilogueTensors t;
+  if (kind.has_bias) t.bias = any;
+  if (kind.has_aux) t.aux = any;
+  if (kind.has_dbias) t.dbias = any;
+  if (kind.has_stats) {
+    t.amax = any;
+    t.found_inf = any + 1;
+  }
+  set_queries(operation, desc, mp_gemm_workspace_size, mp_gemm_get_plan,
+              [&machine, asked = epilogue_of(operation.epilogue, desc.dtype_cd, t)](
+                  auto *function, const mp_gemm_desc_t &of, auto... arguments) {
+                return function(machine.context(), &of, pointer(asked), arguments...);
+              });
 }
 
-Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_gemm_desc_t &desc) {
+Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_gemm_desc_t &desc,
+                         Epilogue epilogue) {
   Operation operation{.first_elems = desc.m * desc.k,
                       .second_elems = desc.k * desc.n,
                       .out_elems = desc.m * desc.n,
@@ -92,16 +109,15 @@ Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_ge
                       .calls = shape.calls,
                       .flop = shape.flop(),
                       .min_bytes = min_bytes(desc, shape.calls),
-                      .tolerance = tolerance_of_sums(desc.k, desc.dtype_cd)};
-  operation.workspace_bytes = [&machine, desc](const char *kernel) {
+                      .tolerance = tolerance_of_sums(desc.k, desc.dtype_cd),
+                      .epilogue = epilogue,
+                      .row_elems = desc.n};
+  operation.enqueue = [&machine, desc, epilogue](const char *kernel, const Operands &t,
+                                                 const Buffer &workspace) {
     const mp_gemm_desc_t forced = with_kernel(desc, kernel);
-    return bytes_from(mp_gemm_workspace_size, machine.context(), &forced, nullptr);
-  };
-  operation.enqueue = [&machine, desc](const char *kernel, const Operands &t,
-                                       const Buffer &workspace) {
-    const mp_gemm_desc_t forced = with_kernel(desc, kernel);
-    check(mp_gemm(machine.context(), &forced, t.first, t.second, t.out, t.out, nullptr,
-                  workspace.data(), static_cast<size_t>(workspace.bytes()), machine.stream()));
+    const auto description = epilogue_of(epilogue, desc.dtype_cd, t.epilogue);
+    machine.call(mp_gemm, &forced, t.first, t.second, t.out, t.out, pointer(description),
+                 workspace);
   };
   add_gemm_kernels(operation, machine, desc);
   return operation;
@@ -109,50 +125,18 @@ Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_ge
 
 Operation epilogue_operation(const Machine &machine, const EpilogueShape &shape,
                              const mp_gemm_desc_t &desc) {
-  const Epilogue epilogue = shape.epilogue;
-  Operation operation = gemm_operation(machine, shape.gemm, desc);
-  operation.epilogue = epilogue;
-  if (epilogue != Epilogue::kNone && epilogue != Epilogue::kAccumulateFp32) {
+  Operation operation = gemm_operation(machine, shape.gemm, desc, shape.epilogue);
+  if (shape.epilogue != Epilogue::kNone && shape.epilogue != Epilogue::kAccumulateFp32) {
     operation.kernels = {kNotNamed};
     operation.predicted_us = 0;
   }
-  operation.row_elems = desc.n;
   operation.min_bytes = min_bytes(shape, desc);
-  if (epilogue == Epilogue::kBiasGeluAux || epilogue == Epilogue::kDgeluDbias) {
+  if (kind_of(shape.epilogue).has_aux) {
     // GELU and its derivative have slopes below 1.13.  tanh may be the hardware's, with a relative
     // error of 2^-11 (PTX ISA, tanh.approx.f32).
     operation.tolerance.absolute =
         1.13 * operation.tolerance.absolute + 0x1p-10 * magnitude_of_sums(desc.k);
   }
-  alignas(16) static float any[2];  // only the addresses are used
-  EpilogueTensors t;
-  if (epilogue == Epilogue::kBias || epilogue == Epilogue::kBiasRelu ||
-      epilogue == Epilogue::kBiasGeluAux)
-    t.bias = any;
-  if (epilogue == Epilogue::kBiasGeluAux || epilogue == Epilogue::kDgeluDbias) t.aux = any;
-  if (epilogue == Epilogue::kDgeluDbias) t.dbias = any;
-  if (epilogue == Epilogue::kAmaxFoundInf) {
-    t.amax = any;
-    t.found_inf = any + 1;
-  }
-  const mp_epilogue_t asked = epilogue_of(epilogue, desc.dtype_cd, t);
-  operation.selected_kernel = [&machine, desc, asked](const Buffer &workspace) {
-    return planned_kernel([&](mp_plan_t *plan) {
-      return mp_gemm_get_plan(machine.context(), &desc, &asked,
-                              static_cast<size_t>(workspace.bytes()), plan);
-    });
-  };
-  operation.workspace_bytes = [&machine, desc, asked](const char *kernel) {
-    const mp_gemm_desc_t forced = with_kernel(desc, kernel);
-    return bytes_from(mp_gemm_workspace_size, machine.context(), &forced, &asked);
-  };
-  operation.enqueue = [&machine, desc, epilogue](const char *kernel, const Operands &t,
-                                                 const Buffer &workspace) {
-    const mp_gemm_desc_t forced = with_kernel(desc, kernel);
-    const mp_epilogue_t description = epilogue_of(epilogue, desc.dtype_cd, t.epilogue);
-    check(mp_gemm(machine.context(), &forced, t.first, t.second, t.out, t.out, &description,
-                  workspace.data(), static_cast<size_t>(workspace.bytes()), machine.stream()));
-  };
   return operation;
 }
 
@@ -173,21 +157,14 @@ Operation conv_operation(const Machine &machine, const ConvShape &shape,
                       .min_bytes = min_bytes(shape, desc),
                       .tolerance = tolerance_of(shape, desc)};
   set_elems(operation, shape);
-  operation.workspace_bytes = [&machine, desc, op](const char *kernel) {
-    const mp_conv2d_desc_t forced = with_kernel(desc, kernel);
-    return bytes_from(mp_conv2d_workspace_size, machine.context(), &forced, op, nullptr);
-  };
+  set_queries(operation, desc, mp_conv2d_workspace_size, mp_conv2d_get_plan,
+              [&machine, op](auto *function, const mp_conv2d_desc_t &of, auto... arguments) {
+                return function(machine.context(), &of, op, nullptr, arguments...);
+              });
   operation.enqueue = [&machine, desc, convolve](const char *kernel, const Operands &t,
                                                  const Buffer &workspace) {
     const mp_conv2d_desc_t forced = with_kernel(desc, kernel);
-    check(convolve(machine.context(), &forced, t.first, t.second, t.out, nullptr, workspace.data(),
-                   static_cast<size_t>(workspace.bytes()), machine.stream()));
-  };
-  operation.selected_kernel = [&machine, desc, op](const Buffer &workspace) {
-    return planned_kernel([&](mp_plan_t *plan) {
-      return mp_conv2d_get_plan(machine.context(), &desc, op, nullptr,
-                                static_cast<size_t>(workspace.bytes()), plan);
-    });
+    machine.call(convolve, &forced, t.first, t.second, t.out, nullptr, workspace);
   };
   set_kernels(operation, runnable_kernels([&](int32_t index, mp_kernel_info_t *info) {
                 return mp_conv2d_kernel_info(machine.context(), &desc, op, index, info);

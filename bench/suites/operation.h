@@ -39,10 +39,11 @@ struct Operation {
 /// epilogues.
 inline constexpr const char *kNotNamed = "not named";
 
-/// Fills in the kernels that can run it, the predicted time, and the selected kernel.
+/// Fills in the kernels that can run it, the predicted time, the selected kernel and the workspace.
 void add_gemm_kernels(Operation &operation, const Machine &machine, const mp_gemm_desc_t &desc);
 
-Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_gemm_desc_t &desc);
+Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_gemm_desc_t &desc,
+                         Epilogue epilogue = Epilogue::kNone);
 
 Operation epilogue_operation(const Machine &machine, const EpilogueShape &shape,
                              const mp_gemm_desc_t &desc);

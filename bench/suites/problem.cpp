@@ -6,17 +6,13 @@ namespace {
 /// Tensors of an epilogue in one allocation; computes sizes only if the base is NULL.
 struct EpilogueMemory {
   EpilogueMemory(const Operation &operation, char *memory) : start(memory) {
-    const Epilogue epilogue = operation.epilogue;
+    const EpilogueKind &kind = kind_of(operation.epilogue);
     const int64_t elem_bytes = dtype_bytes(operation.out_dtype);
-    const bool has_bias = epilogue == Epilogue::kBias || epilogue == Epilogue::kBiasRelu ||
-                          epilogue == Epilogue::kBiasGeluAux;
-    if (epilogue == Epilogue::kBiasGeluAux || epilogue == Epilogue::kDgeluDbias)
-      tensors.aux = take(operation.out_elems * elem_bytes);
-    if (has_bias) tensors.bias = take(operation.row_elems * elem_bytes);
+    if (kind.has_aux) tensors.aux = take(operation.out_elems * elem_bytes);
+    if (kind.has_bias) tensors.bias = take(operation.row_elems * elem_bytes);
     random_bytes = bytes;
-    if (epilogue == Epilogue::kDgeluDbias)
-      tensors.dbias = reinterpret_cast<float *>(take(operation.row_elems * 4));
-    if (epilogue == Epilogue::kAmaxFoundInf) {
+    if (kind.has_dbias) tensors.dbias = reinterpret_cast<float *>(take(operation.row_elems * 4));
+    if (kind.has_stats) {
       tensors.amax = reinterpret_cast<float *>(take(4));
       tensors.found_inf = reinterpret_cast<float *>(take(4));
     }
@@ -83,8 +79,7 @@ void Problem::put_pointers(Operands &set, char *memory) const {
     std::vector<const char *> items;
     for (const ItemOffsets &item : operation_.items)
       items.push_back(static_cast<const char *>(base) + item.*offset * bytes);
-    check(mp_memcpy(machine_.context(), to, items.data(), items.size() * sizeof(void *),
-                    machine_.stream()));
+    machine_.call(mp_memcpy, to, items.data(), items.size() * sizeof(void *));
     machine_.synchronize();  // `items` is about to be freed
   };
   const int64_t array_bytes = pointer_bytes() / 3;

@@ -16,11 +16,6 @@ std::vector<RnnPass> passes_before(RnnPass pass) {
   return {RnnPass::kForward, RnnPass::kBackwardData};
 }
 
-mp_rnn_desc_t with_kernel(mp_rnn_desc_t desc, const char *kernel) {
-  desc.plan = named_plan(kernel);
-  return desc;
-}
-
 mp_rnn_sizes_t sizes_of(const Machine &machine, const mp_rnn_desc_t &desc) {
   mp_rnn_sizes_t sizes;
   MP_INIT_STRUCT(&sizes);
@@ -129,8 +124,7 @@ void RnnData::enqueue(const char *kernel, RnnPass pass, const RnnTensors &set) c
                     : pass == RnnPass::kBackwardWeights ? mp_rnn_backward_weights
                     : shape_.is_training()              ? mp_rnn_forward_training
                                                         : mp_rnn_forward_inference;
-  check(call(machine_.context(), &forced, &t, workspace_.data(),
-             static_cast<size_t>(workspace_.bytes()), machine_.stream()));
+  machine_.call(call, &forced, &t, workspace_);
 }
 
 size_t RnnData::next_set() {
@@ -200,9 +194,8 @@ std::string RnnData::difference_to(const CudnnRnn &layer) {
   passes.push_back(shape_.call());
   const Work own = [&] {
     if (is_weights)
-      check(mp_memset(machine_.context(), results[0].data, 0,
-                      static_cast<size_t>(results[0].count * dtype_bytes(results[0].dtype)),
-                      machine_.stream()));
+      machine_.call(mp_memset, results[0].data, 0,
+                    static_cast<size_t>(results[0].count * dtype_bytes(results[0].dtype)));
     for (const RnnPass pass : passes) enqueue(nullptr, pass, sets_.front());
   };
   const Work peer = [&] {

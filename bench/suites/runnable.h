@@ -20,6 +20,13 @@ inline const mp_plan_t *named_plan(const char *kernel) {
   return &plans.try_emplace(kernel, mp_plan_default(kernel)).first->second;
 }
 
+/// @param kernel  NULL: the library's choice
+template <typename Desc>
+Desc with_kernel(Desc desc, const char *kernel) {
+  desc.plan = named_plan(kernel);
+  return desc;
+}
+
 struct Runnable {
   std::vector<const char *> kernels;  ///< the library's choice first
   double predicted_us = 0;            ///< for the first kernel; 0 = unknown

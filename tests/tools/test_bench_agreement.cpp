@@ -158,7 +158,7 @@ TEST_CASE("bench: two kernels agree for every epilogue, and an omitted part is f
   const Epilogue epilogue =
       GENERATE(Epilogue::kNone, Epilogue::kBias, Epilogue::kBiasRelu, Epilogue::kBiasGeluAux,
                Epilogue::kDgeluDbias, Epilogue::kAmaxFoundInf, Epilogue::kAccumulateFp32);
-  CAPTURE(name_of(epilogue));
+  CAPTURE(kind_of(epilogue).name);
   const EpilogueShape shape{shape_of(72, 136, 256), epilogue};
   const mp_gemm_desc_t desc = make_desc(shape, MP_FP16);
   RandomPool pool(machine, MP_FP16);

@@ -197,7 +197,7 @@ TEST_CASE("bench: every epilogue and form of batch is measured", "[bench]") {
   const bool on_host = GENERATE(false, true);
   std::set<std::string> kinds, forms;
   for (const auto &shape : shapes<mpbench::EpilogueShape>("epilogue", {"--quick"}, on_host))
-    kinds.insert(shape.gemm.name().substr(0, 3) + name_of(shape.epilogue));
+    kinds.insert(shape.gemm.name().substr(0, 3) + kind_of(shape.epilogue).name);
   CHECK(kinds == std::set<std::string>{"NT plain", "NT bias", "NT bias+ReLU", "NT bias+GELU+aux",
                                        "NN plain", "NN dGELU+dbias", "TN plain",
                                        "TN amax+found_inf", "TN fp32 +="});
