@@ -89,9 +89,8 @@ impl AttentionBuilder<'_> {
     /// Creates an attention with tensors of type `T`.
     pub fn build<T: Float>(mut self) -> Result<Attention<T>> {
         self.desc.dtype = T::DTYPE as u32;
-        let bytes = query!(self.context, read, |bytes| mp_attention_backward_workspace_size(
-            &self.desc, bytes
-        ))?;
+        let bytes =
+            query!(self.context, read(bytes), mp_attention_backward_workspace_size(&self.desc))?;
         Ok(Attention {
             context: self.context.clone(),
             desc: self.desc,
@@ -170,14 +169,12 @@ impl<T: Float> Attention<T> {
 
     /// Describes the kernels of both passes for aligned tensors, for people.
     pub fn explain(&self) -> Result<String> {
-        query!(self.context, read_text, |text, bytes| mp_attention_explain(&self.desc, text, bytes))
+        query!(self.context, read_text(text, bytes), mp_attention_explain(&self.desc))
     }
 
     /// Returns all kernels, first the one that is selected for aligned tensors.
     pub fn kernels(&self) -> Result<Vec<KernelInfo>> {
-        query!(self.context, kernels::all, |index, info| mp_attention_kernel_info(
-            &self.desc, index, info
-        ))
+        query!(self.context, kernels::all(index, info), mp_attention_kernel_info(&self.desc))
     }
 
     /// Computes o, rows x heads x head_dim_v: the mean of v weighted by the softmax of the scores.

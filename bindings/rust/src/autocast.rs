@@ -163,7 +163,7 @@ impl Autocast {
             ..sys::mp_autocast_result_t::zeroed() // its arrays are not read
         };
         let (graph, format) = (&lent.raw, format as u32);
-        query!(self, read_text, |text, bytes| mp_autocast_explain(graph, &raw, format, text, bytes))
+        query!(self, read_text(text, bytes), mp_autocast_explain(graph, &raw, format))
     }
 
     /// Returns the casts of a single operation, for eager execution: the type to cast each input

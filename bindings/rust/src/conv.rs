@@ -88,12 +88,7 @@ impl Conv2d {
     /// Returns the useful workspace size in bytes for inputs of type `I` and an output of type `O`.
     pub fn workspace_size<I: Float, O: Float>(&self, op: ConvOp) -> Result<usize> {
         let desc = self.complete(I::DTYPE, O::DTYPE);
-        query!(self.context, read, |bytes| mp_conv2d_workspace_size(
-            &desc,
-            op as u32,
-            ptr::null(),
-            bytes
-        ))
+        query!(self.context, read(bytes), mp_conv2d_workspace_size(&desc, op as u32, ptr::null()))
     }
 
     /// Returns the fastest plan of a pass without dbias.
@@ -102,33 +97,23 @@ impl Conv2d {
     ) -> Result<Plan> {
         let desc = self.complete(I::DTYPE, O::DTYPE);
         let (op, max) = (op as u32, max_workspace_bytes);
-        query!(self.context, kernels::plan, |plan| mp_conv2d_get_plan(
-            &desc,
-            op,
-            ptr::null(),
-            max,
-            plan
-        ))
+        query!(self.context, kernels::plan(plan), mp_conv2d_get_plan(&desc, op, ptr::null(), max))
     }
 
     /// Describes the plan of a pass without dbias, for people.
     pub fn explain<I: Float, O: Float>(&self, op: ConvOp) -> Result<String> {
         let desc = self.complete(I::DTYPE, O::DTYPE);
-        query!(self.context, read_text, |text, bytes| mp_conv2d_explain(
-            &desc,
-            op as u32,
-            ptr::null(),
-            text,
-            bytes
-        ))
+        query!(
+            self.context,
+            read_text(text, bytes),
+            mp_conv2d_explain(&desc, op as u32, ptr::null())
+        )
     }
 
     /// Returns all kernels, first the one that is selected.
     pub fn kernels<I: Float, O: Float>(&self, op: ConvOp) -> Result<Vec<KernelInfo>> {
         let desc = self.complete(I::DTYPE, O::DTYPE);
-        query!(self.context, kernels::all, |index, info| mp_conv2d_kernel_info(
-            &desc, op as u32, index, info
-        ))
+        query!(self.context, kernels::all(index, info), mp_conv2d_kernel_info(&desc, op as u32))
     }
 
     /// Computes y = epilogue(alpha conv(x, filter) + beta y).  y is N P Q K and has K columns.

@@ -86,26 +86,23 @@ impl<'a> Gemm<'a> {
     /// Returns the useful workspace size in bytes for the given types of A, B and D.
     pub fn workspace_size<AB: Float, CD: Float>(&self) -> Result<usize> {
         let (desc, epilogue) = self.query::<AB, CD>()?;
-        query!(self.context, read, |bytes| mp_gemm_workspace_size(&desc, &epilogue, bytes))
+        query!(self.context, read(bytes), mp_gemm_workspace_size(&desc, &epilogue))
     }
 
     /// Returns the fastest plan for the given types of A, B and D.
     pub fn get_plan<AB: Float, CD: Float>(&self, max_workspace_bytes: usize) -> Result<Plan> {
         let (desc, epilogue) = self.query::<AB, CD>()?;
-        query!(self.context, kernels::plan, |plan| mp_gemm_get_plan(
-            &desc,
-            &epilogue,
-            max_workspace_bytes,
-            plan
-        ))
+        query!(
+            self.context,
+            kernels::plan(plan),
+            mp_gemm_get_plan(&desc, &epilogue, max_workspace_bytes)
+        )
     }
 
     /// Describes the plan for the given types of A, B and D, for people.
     pub fn explain<AB: Float, CD: Float>(&self) -> Result<String> {
         let (desc, epilogue) = self.query::<AB, CD>()?;
-        query!(self.context, read_text, |text, bytes| mp_gemm_explain(
-            &desc, &epilogue, text, bytes
-        ))
+        query!(self.context, read_text(text, bytes), mp_gemm_explain(&desc, &epilogue))
     }
 
     pub(crate) fn query<AB: Float, CD: Float>(
@@ -120,7 +117,7 @@ impl<'a> Gemm<'a> {
     /// Returns all kernels, first the one that is selected.
     pub fn kernels<AB: Float, CD: Float>(&self) -> Result<Vec<KernelInfo>> {
         let desc = self.complete(AB::DTYPE, CD::DTYPE);
-        query!(self.context, kernels::all, |index, info| mp_gemm_kernel_info(&desc, index, info))
+        query!(self.context, kernels::all(index, info), mp_gemm_kernel_info(&desc))
     }
 
     /// Enqueues the product of `a` and `b` into `d`.

@@ -80,7 +80,7 @@ impl<'a> Gemm<'a> {
     /// Returns the useful workspace size in bytes for `run_batched` of `count` products.
     pub fn batched_workspace_size<AB: Float, CD: Float>(&self, count: u32) -> Result<usize> {
         let (desc, epilogue) = self.query_batched::<AB, CD>(count)?;
-        query!(self.context, read, |bytes| mp_gemm_batched_workspace_size(&desc, &epilogue, bytes))
+        query!(self.context, read(bytes), mp_gemm_batched_workspace_size(&desc, &epilogue))
     }
 
     /// Returns the fastest plan for `run_batched` of `count` products.
@@ -88,12 +88,11 @@ impl<'a> Gemm<'a> {
         &self, count: u32, max_workspace_bytes: usize,
     ) -> Result<Plan> {
         let (desc, epilogue) = self.query_batched::<AB, CD>(count)?;
-        query!(self.context, kernels::plan, |plan| mp_gemm_batched_get_plan(
-            &desc,
-            &epilogue,
-            max_workspace_bytes,
-            plan
-        ))
+        query!(
+            self.context,
+            kernels::plan(plan),
+            mp_gemm_batched_get_plan(&desc, &epilogue, max_workspace_bytes)
+        )
     }
 
     fn query_batched<AB: Float, CD: Float>(
@@ -127,9 +126,7 @@ impl<'a> Gemm<'a> {
     pub fn ragged_workspace_size<AB: Float, CD: Float>(&self, ragged: Ragged) -> Result<usize> {
         let (desc, epilogue) = self.query::<AB, CD>()?;
         let kind = ragged as u32;
-        query!(self.context, read, |bytes| mp_gemm_ragged_workspace_size(
-            &desc, kind, &epilogue, bytes
-        ))
+        query!(self.context, read(bytes), mp_gemm_ragged_workspace_size(&desc, kind, &epilogue))
     }
 }
 
@@ -185,9 +182,7 @@ impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
     pub fn workspace_size(&self) -> Result<usize> {
         let (desc, items) = self.complete();
         let (count, items, none) = (items.len() as i32, items.as_ptr(), std::ptr::null());
-        query!(self.context, read, |bytes| mp_gemm_grouped_workspace_size(
-            &desc, count, items, none, bytes
-        ))
+        query!(self.context, read(bytes), mp_gemm_grouped_workspace_size(&desc, count, items, none))
     }
 
     /// Enqueues all products.  Supports `scale` and `found_inf` of the epilogue.

@@ -194,7 +194,7 @@ impl<T: Float> BatchNorm<T> {
         desc.activation = options.activation as u32;
         desc.epsilon = options.epsilon;
         desc.momentum = options.momentum;
-        let bytes = query!(context, read, |bytes| mp_batchnorm_workspace_size(&desc, bytes))?;
+        let bytes = query!(context, read(bytes), mp_batchnorm_workspace_size(&desc))?;
         Ok(BatchNorm {
             context: context.clone(),
             desc,

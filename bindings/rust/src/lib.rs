@@ -160,12 +160,15 @@ macro_rules! run {
     };
 }
 
-/// Returns the results of a function that enqueues nothing, which `reader` calls.
+/// Returns the results of a function that enqueues nothing: its last arguments, which `reader`
+/// passes.
 macro_rules! query {
-    ($of:expr, $reader:path, |$($result:ident),+| $function:ident($($argument:expr),*)) => {{
+    ($of:expr, $($reader:ident)::+($($result:ident),+), $function:ident($($argument:expr),*)) => {{
         let of = $of.as_raw();
         // SAFETY: all values live during the call, which rejects those that are out of range.
-        $reader(|$($result),+| unsafe { $crate::sys::$function(of, $($argument),*) })
+        $($reader)::+(|$($result),+| unsafe {
+            $crate::sys::$function(of, $($argument,)* $($result),+)
+        })
     }};
 }
 

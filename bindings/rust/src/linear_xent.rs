@@ -73,7 +73,7 @@ impl<'a, T: Float> LinearXent<'a, T> {
     /// Returns the required workspace size in bytes; at most 256 MiB.
     pub fn workspace_size(&self) -> Result<usize> {
         let desc = self.desc();
-        query!(self.xent.context, read, |bytes| mp_linear_xent_workspace_size(&desc, bytes))
+        query!(self.xent.context, read(bytes), mp_linear_xent_workspace_size(&desc))
     }
 
     /// Computes the loss of every row of logits x w^T + bias, and the gradients.

@@ -321,13 +321,13 @@ impl Network {
     /// Explains the types of the operations.
     pub fn explain(&self, format: AutocastFormat) -> Result<String> {
         let _turn = self.handle.context().turn();
-        query!(self, read_text, |text, bytes| mp_graph_explain(format as u32, text, bytes))
+        query!(self, read_text(text, bytes), mp_graph_explain(format as u32))
     }
 
     /// Lists the launches in order, one per line.
     pub fn describe(&self) -> Result<String> {
         let _turn = self.handle.context().turn();
-        query!(self, read_text, |text, bytes| mp_graph_describe(text, bytes))
+        query!(self, read_text(text, bytes), mp_graph_describe())
     }
 }
 

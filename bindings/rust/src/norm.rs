@@ -107,7 +107,7 @@ impl<T: Float, R: Float> Norm<T, R> {
         desc.epsilon = options.epsilon;
         desc.dropout = options.dropout;
         desc.dropout_seed = options.dropout_seed;
-        let bytes = query!(context, read, |bytes| mp_norm_backward_workspace_size(&desc, bytes))?;
+        let bytes = query!(context, read(bytes), mp_norm_backward_workspace_size(&desc))?;
         let vectors = rows * options.groups;
         Ok(Norm {
             context: context.clone(),

@@ -105,8 +105,8 @@ impl<X: Float, S: Float> ColumnSum<X, S> {
         let mut desc =
             sys::mp_column_sum_desc_default(rows as i64, columns as i64, X::DTYPE as u32);
         desc.dtype_sum = S::DTYPE as u32;
-        let workspace = context
-            .alloc(query!(context, read, |bytes| mp_column_sum_workspace_size(&desc, bytes))?)?;
+        let workspace =
+            context.alloc(query!(context, read(bytes), mp_column_sum_workspace_size(&desc))?)?;
         Ok(ColumnSum { context: context.clone(), desc, workspace, types: PhantomData })
     }
 

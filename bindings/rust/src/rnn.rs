@@ -212,14 +212,12 @@ impl<T: Float, G: Float> Rnn<T, G> {
 
     /// Returns all kernels, first the one that is selected.
     pub fn kernels(&self) -> Result<Vec<KernelInfo>> {
-        query!(self.context, kernels::all, |index, info| mp_rnn_kernel_info(
-            &self.desc, index, info
-        ))
+        query!(self.context, kernels::all(index, info), mp_rnn_kernel_info(&self.desc))
     }
 
     /// Returns the plan of all passes.
     pub fn get_plan(&self) -> Result<Plan> {
-        query!(self.context, kernels::plan, |plan| mp_rnn_get_plan(&self.desc, plan))
+        query!(self.context, kernels::plan(plan), mp_rnn_get_plan(&self.desc))
     }
 
     /// Allocates a reserve, which stores data of a forward pass for its backward passes.

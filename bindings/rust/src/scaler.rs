@@ -151,7 +151,7 @@ impl Scaler {
     /// Returns the outcome of a step without waiting, or None if it is unknown to this crate.
     /// Steps are numbered from 1, like `state().steps`.
     pub fn query(&self, step: i64) -> Result<Option<StepOutcome>> {
-        let outcome = query!(self, read, |outcome| mp_scaler_query_step(step, outcome))?;
+        let outcome = query!(self, read(outcome), mp_scaler_query_step(step))?;
         Ok(StepOutcome::from_raw(outcome))
     }
 

@@ -23,7 +23,7 @@ impl Context {
         let (count, width) = (num_indices as i64, embedding_dim as i64);
         let mut desc = sys::mp_embedding_desc_default(count, words, width, T::DTYPE as u32);
         desc.dtype_dtable = G::DTYPE as u32;
-        let bytes = query!(self, read, |bytes| mp_embedding_workspace_size(&desc, bytes))?;
+        let bytes = query!(self, read(bytes), mp_embedding_workspace_size(&desc))?;
         let (context, workspace) = (self.clone(), self.alloc(bytes)?);
         Ok(Embedding { context, desc, workspace, types: PhantomData })
     }

@@ -156,7 +156,7 @@ impl<'a> ElementLoss<'a> {
         let mut desc = self.desc;
         desc.dtype = sys::MP_FP32;
         desc.dtype_target = sys::MP_FP32;
-        query!(self.context, read, |bytes| mp_loss_workspace_size(&desc, bytes))
+        query!(self.context, read(bytes), mp_loss_workspace_size(&desc))
     }
 
     /// Computes the loss, and the gradient `dprediction`, which can be the prediction.
