@@ -180,10 +180,8 @@ fn classes_and_patterns_override_the_lists() {
         "mp_autocast_set_class: policy is in use and cannot be modified; create a new one",
     );
     let mut policy = self::policy();
-    refused(
-        policy.set_nodes("conv[12", OpClass::Allow),
-        "mp_autocast_set_nodes: pattern = conv[12 has an unmatched [",
-    );
+    let sentence = "mp_autocast_set_nodes: pattern = conv[12 has an unmatched [";
+    refused(policy.set_nodes("conv[12", OpClass::Allow), sentence);
     refused(policy.set_nodes("\0", OpClass::Allow), "pattern contains a NUL");
     refused(policy.set_class(&["Exp", "\0"], OpClass::Allow), "op_types contains a NUL");
     assert_eq!(policy.class_of("Exp"), Some(OpClass::Deny));

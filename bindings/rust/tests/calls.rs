@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{context, fails_with, integers, plain_sgd, product, refused, target, to_f16};
+use common::{context, fails_with, integers, list, plain_sgd, product, refused, target, to_f16};
 use mpcore::*;
 
 #[test]
@@ -49,18 +49,14 @@ fn mismatched_buffer_is_rejected_by_name() {
     let c = context();
     let (small, right) = (c.alloc::<F16>(15).unwrap(), c.alloc::<F16>(16).unwrap());
     let aux = c.alloc::<f32>(16).unwrap();
-    refused(
-        c.gemm(4, 4, 4).aux(&aux).run(&right, &right, &right),
-        "gemm: aux must have the type of the result",
-    );
+    let sentence = "gemm: aux must have the type of the result";
+    refused(c.gemm(4, 4, 4).aux(&aux).run(&right, &right, &right), sentence);
     // Three batches of 4 elements and a last one of 2: 14.
     let thirteen = c.alloc::<F16>(13).unwrap();
     let batch = || c.gemm(1, 2, 4).batch(4, 4, 0, 4);
     batch().run(&right, &right, &small).unwrap();
-    refused(
-        batch().run(&right, &right, &thirteen),
-        "gemm: d has 13 elements, but must have at least 14",
-    );
+    let sentence = "gemm: d has 13 elements, but must have at least 14";
+    refused(batch().run(&right, &right, &thirteen), sentence);
 }
 
 #[test]
@@ -84,8 +80,7 @@ fn struct_size_of_the_caller_is_replaced() {
     Scaler::new(&c, &config).unwrap();
     let group = ParamGroup { struct_size: 1 << 20, ..plain_sgd(1.0) };
     let (w, g) = (c.alloc::<f32>(1).unwrap(), c.alloc::<f32>(1).unwrap());
-    let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
-    let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
+    let (master, grads) = (list(&c, &w), list(&c, &g));
     let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(group).build();
     sgd.unwrap().set_group(0, &group, Stream::DEFAULT).unwrap();
 }

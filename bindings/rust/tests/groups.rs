@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{context, fails_with, integers, product, refused, to_f16, too_short};
+use common::{context, fails_with, integers, list, product, refused, to_f16, too_short};
 use mpcore::*;
 
 const STREAM: Stream = Stream::DEFAULT;
@@ -44,10 +44,8 @@ fn batch_of_pointers_equals_single_products() {
     let sentence = "gemm_batched: a matrix of b has 19 elements, but must have at least 20";
     refused(gemm().run_batched(&of_a, &short, &of_d), sentence);
     refused(gemm().batch(0, 0, 0, 0).run_batched(&of_a, &short, &of_d), sentence);
-    refused(
-        gemm().c(&d[0]).run_batched(&of_a, &of_b, &of_d),
-        "gemm_batched: c is not supported; C is read from d",
-    );
+    let sentence = "gemm_batched: c is not supported; C is read from d";
+    refused(gemm().c(&d[0]).run_batched(&of_a, &of_b, &of_d), sentence);
     fails_with(gemm().batch(3, 0, 0, 15).run_batched(&of_a, &of_b, &of_d), "stride");
     let other = context();
     refused(Matrices::new(&other, &on_a), "Matrices: matrices[0] belongs to another context");
@@ -90,7 +88,7 @@ fn scaler_records_its_history_and_clip_factor() {
     (config.init_scale, config.growth_interval, config.history_length) = (8.0, 1, 2);
     let scaler = Scaler::new(&c, &config).unwrap();
     let grads = c.upload(&[24.0f32, 32.0]).unwrap();
-    let list = TensorList::new(&c, &[Tensor::new(&grads)]).unwrap();
+    let list = list(&c, &grads);
     let (norm, factor) = (c.alloc::<f32>(1).unwrap(), c.alloc::<f32>(1).unwrap());
     list.l2norm(Some(&norm.view()), None, STREAM).unwrap(); // 40, unscaled 5
     scaler.clip_factor(&norm.view(), 2.5, &factor.view(), STREAM).unwrap();

@@ -207,10 +207,8 @@ fn inference_with_states_reshape_and_dropout() {
     n.set_step(41, STREAM).unwrap();
     assert_eq!(n.get_step(STREAM).unwrap(), 41);
     assert!(n.grads().is_none() && n.master().len() == 2);
-    refused(
-        n.optimizer(OptimizerKind::Sgd),
-        "optimizer: requires a loss; call loss before compile",
-    );
+    let sentence = "optimizer: requires a loss; call loss before compile";
+    refused(n.optimizer(OptimizerKind::Sgd), sentence);
     refused(n.optimizer_named("sgd", 1.0), "optimizer: requires a loss; call loss before compile");
 }
 
@@ -269,10 +267,8 @@ fn invalid_calls_are_rejected() {
     refused(n.bind(t.x, &halves), "bind: tensor 0 has type f32, not F16");
     refused(n.bind(t.x, &elsewhere), "bind: data belongs to another context");
     refused(n.write(t.w1, &[1.0], STREAM), "write: w1 has 128 elements, not 1");
-    refused(
-        n.write_from_device(t.w1, &elsewhere, STREAM),
-        "write_from_device: values belongs to another context",
-    );
+    let sentence = "write_from_device: values belongs to another context";
+    refused(n.write_from_device(t.w1, &elsewhere, STREAM), sentence);
     let scaler = Scaler::new(&other, &ScalerConfig::new(ScalerPolicy::Static)).unwrap();
     let sentence = "backward: the scaler belongs to another context";
     refused(n.backward(Some(&scaler), STREAM), sentence);

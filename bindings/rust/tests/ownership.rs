@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{context, plain_sgd, refused};
+use common::{context, list, plain_sgd, refused};
 use mpcore::*;
 use std::thread;
 
@@ -60,8 +60,7 @@ fn optimizer_outlives_its_network_lists_and_buffers() {
     let c = context();
     let (optimizer, w) = {
         let (w, g) = (c.upload(&[1.0f32]).unwrap(), c.upload(&[0.25f32]).unwrap());
-        let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
-        let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
+        let (master, grads) = (list(&c, &w), list(&c, &g));
         let ones = c.upload(&[2.0f32]).unwrap();
         let builder = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master);
         (builder.lr_multipliers(&ones).group(plain_sgd(1.0)).build().unwrap(), w)
@@ -86,8 +85,8 @@ fn context_outlives_its_objects() {
 fn set_data_is_visible_to_the_optimizer_of_a_list() {
     let c = context();
     let w = c.upload(&[8.0f32]).unwrap();
-    let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
-    let mut grads = TensorList::new(&c, &[Tensor::new(&c.upload(&[1.0f32]).unwrap())]).unwrap();
+    let master = list(&c, &w);
+    let mut grads = list(&c, &c.upload(&[1.0f32]).unwrap());
     let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(plain_sgd(1.0));
     let sgd = sgd.build().unwrap();
     grads.set_data(&[Tensor::new(&c.upload(&[3.0f32]).unwrap())], STREAM).unwrap();
@@ -102,7 +101,7 @@ fn threads_that_share_memory_are_serialized() {
     const ROUNDS: usize = 200;
     let c = context();
     let buffer = c.upload(&vec![1.0f32; COUNT]).unwrap();
-    let list = TensorList::new(&c, &[Tensor::new(&buffer)]).unwrap();
+    let list = list(&c, &buffer);
     let writer = thread::spawn(move || {
         for round in 0..ROUNDS {
             buffer.copy_from(&vec![[2.0, 1.0][round % 2]; COUNT]).unwrap();
@@ -156,10 +155,7 @@ fn extreme_numbers_are_rejected() {
 #[test]
 fn absent_tensors_are_allowed_in_model_lists_only() {
     let c = context();
-    let list = || {
-        let buffer = c.upload(&[1.0f32]).unwrap();
-        TensorList::new(&c, &[Tensor::new(&buffer)]).unwrap()
-    };
+    let list = || list(&c, &c.upload(&[1.0f32]).unwrap());
     let (grads, master, m, extra) = (list(), list(), list(), list());
     let absent = TensorList::new(&c, &[Tensor::absent(1)]).unwrap();
     let build = |grads, master, m, extra| {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{context, plain_sgd, refused, too_short};
+use common::{context, list, plain_sgd, refused, too_short};
 use mpcore::*;
 
 const STREAM: Stream = Stream::DEFAULT;
@@ -13,9 +13,8 @@ fn training_step_updates_weights() {
     let c = context();
     let (w, g) = (c.upload(&[1.0f32, 2.0]).unwrap(), c.upload(&[8.0f32, -16.0]).unwrap());
     let copy = c.alloc::<F16>(2).unwrap();
-    let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
-    let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
-    let model = TensorList::new(&c, &[Tensor::new(&copy)]).unwrap();
+    let (master, grads) = (list(&c, &w), list(&c, &g));
+    let model = list(&c, &copy);
     let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master)
         .model(&model)
         .group(plain_sgd(0.5))
@@ -103,8 +102,7 @@ fn masters_become_16_bit_copies() {
     let c = context();
     let (w, copy) = (c.upload(&[1.0f32, 70000.0]).unwrap(), c.alloc::<F16>(2).unwrap());
     let skip = c.upload(&[1.0f32]).unwrap();
-    let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
-    let model = TensorList::new(&c, &[Tensor::new(&copy)]).unwrap();
+    let (master, model) = (list(&c, &w), list(&c, &copy));
     let mut options = ModelOptions::default();
     master.round_to(&model, Some(&skip.view()), &options, STREAM).unwrap();
     assert_eq!(copy.to_vec().unwrap(), [F16(0), F16(0)]);
@@ -129,9 +127,8 @@ fn rounding_seed_selects_the_roundings() {
     let copies = |rounding_seed| {
         let (w, g) = (c.upload(&[1.0004f32; 64]).unwrap(), c.alloc::<f32>(64).unwrap());
         let h = c.alloc::<F16>(64).unwrap();
-        let list = |tensor| TensorList::new(&c, &[tensor]).unwrap();
-        let (master, grads) = (list(Tensor::new(&w)), list(Tensor::new(&g)));
-        let model = list(Tensor::new(&h));
+        let (master, grads) = (list(&c, &w), list(&c, &g));
+        let model = list(&c, &h);
         let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).model(&model);
         let sgd = sgd.group(plain_sgd(0.5)).flags(flags).rounding_seed(rounding_seed);
         let sgd = sgd.build().unwrap();
@@ -191,8 +188,7 @@ fn all_reduce_sums_and_step_averages() {
     // SAFETY: all lists here are of f32, and the context outlives the call.
     let comm = unsafe { Comm::from_raw(table) };
     let (w, g) = (c.upload(&[1.0f32, 2.0]).unwrap(), c.upload(&[8.0f32, -16.0]).unwrap());
-    let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
-    let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
+    let (master, grads) = (list(&c, &w), list(&c, &g));
     grads.all_reduce(&comm, 1.0, 0.25, STREAM).unwrap();
     assert_eq!(g.to_vec().unwrap(), [4.0, -8.0]);
     let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(plain_sgd(0.5));
@@ -215,8 +211,7 @@ fn accumulation_and_queries() {
     config.init_scale = 4.0;
     let scaler = Scaler::new(&c, &config).unwrap();
     let (g, s) = (c.upload(&[8.0f32, -4.0]).unwrap(), c.upload(&[9.0f32, 9.0]).unwrap());
-    let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
-    let sums = TensorList::new(&c, &[Tensor::new(&s)]).unwrap();
+    let (grads, sums) = (list(&c, &g), list(&c, &s));
     scaler.scale_loss(&g, &s, STREAM).unwrap();
     assert_eq!(s.to_vec().unwrap(), [32.0, -16.0]);
     scaler.accumulate(&grads, &sums, 0.5, AccumulateFlags::FIRST, STREAM).unwrap();
@@ -238,9 +233,8 @@ fn checkpoint_restores_masters_moments_steps_copies_and_scaler() {
     let new = || {
         let w = c.upload(&[70000.0f32, 1.0, -3.0]).unwrap();
         let (g, h) = (c.upload(&[1.0f32, -2.0, 0.5]).unwrap(), c.alloc::<F16>(3).unwrap());
-        let list = |tensor| TensorList::new(&c, &[tensor]).unwrap();
-        let (master, grads) = (list(Tensor::new(&w)), list(Tensor::new(&g)));
-        let model = list(Tensor::new(&h));
+        let (master, grads) = (list(&c, &w), list(&c, &g));
+        let model = list(&c, &h);
         let adamw = Optimizer::named(&c, "AdamW", 0.125, &grads, &master).unwrap();
         let adamw = adamw.model(&model).change(|group| group.beta2 = 0.75).build().unwrap();
         let scaler = Scaler::new(&c, &ScalerConfig::new(ScalerPolicy::Backoff)).unwrap();
@@ -284,7 +278,7 @@ fn checkpoint_restores_masters_moments_steps_copies_and_scaler() {
 #[test]
 fn moments_are_allocated_as_required_by_the_groups() {
     let c = context();
-    let list = || TensorList::new(&c, &[Tensor::new(&c.upload(&[1.0f32; 2]).unwrap())]).unwrap();
+    let list = || list(&c, &c.upload(&[1.0f32; 2]).unwrap());
     let (grads, master) = (list(), list());
     let named = |name| Optimizer::named(&c, name, 0.5, &grads, &master);
     let sgd = named("sgd").unwrap().change(|group| group.beta1 = 0.0).build().unwrap();

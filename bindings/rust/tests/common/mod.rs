@@ -32,6 +32,11 @@ pub fn product(a: &[f32], b: &[f32], m: usize, n: usize, k: usize) -> Vec<f32> {
     (0..m * n).map(|i| at(i / n, i % n)).collect()
 }
 
+/// A list of one tensor.
+pub fn list<E: Float>(c: &Context, data: &impl Data<Element = E>) -> TensorList {
+    TensorList::new(c, &[Tensor::new(data)]).unwrap()
+}
+
 /// Hyperparameters of gradient descent without momentum.
 pub fn plain_sgd(lr: f32) -> ParamGroup {
     ParamGroup { beta1: 0.0, ..ParamGroup::new(OptimizerKind::Sgd, lr) }
