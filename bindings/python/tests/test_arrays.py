@@ -55,8 +55,7 @@ class Views(Case):
         self.assertFalse(got.is_dense())
         a.flags.writeable = False
         self.assertFalse(mpcore.view(a).writable)
-        with self.assertRaisesRegex(TypeError, "complex64 is not supported"):
-            mpcore.view(a.astype(numpy.complex64))
+        self.refused(TypeError, "complex64 is not supported", mpcore.view, a.astype(numpy.complex64))
 
     @needs_numpy
     def test_numpy_view_of_device_array(self):
@@ -82,10 +81,8 @@ class Views(Case):
         self.assertEqual((got.dtype, got.shape, got.strides), ("bfloat16", (2, 3), (1, 2)))
         self.assertEqual(got.address, ctypes.addressof(source.data) + 4)
         self.assertEqual(mpcore.view(Bfloat16Capsule(device_type=2)).device, 0)
-        with self.assertRaisesRegex(TypeError, "device type 10"):
-            mpcore.view(Bfloat16Capsule(device_type=10))
-        with self.assertRaisesRegex(TypeError, "code 5 of 64 bits"):
-            mpcore.view(Bfloat16Capsule(code=5, bits=64))
+        self.refused(TypeError, "device type 10", mpcore.view, Bfloat16Capsule(device_type=10))
+        self.refused(TypeError, "code 5 of 64 bits", mpcore.view, Bfloat16Capsule(code=5, bits=64))
 
     def test_cuda_array_interface(self):
         got = mpcore.view(OnCuda(4096, (2, 3), "<f2"))
@@ -95,26 +92,21 @@ class Views(Case):
     def test_big_endian_arrays_are_rejected(self):
         for dtype in (">f2", ">f4", ">f8", ">i4", ">i8"):
             sentence = f"elements of '{dtype}' are big-endian, .* x.astype\\('<{dtype[1:]}'\\)"
-            with self.assertRaisesRegex(TypeError, sentence):
-                mpcore.view(numpy.ones((2, 2), dtype))
+            self.refused(TypeError, sentence, mpcore.view, numpy.ones((2, 2), dtype))
         with self.assertRaisesRegex(TypeError, "b: elements of '>f4' are big-endian"):
             mpcore.gemm(self.context, self.context.zeros((2, 2)), numpy.ones((2, 2), ">f4"))
-        with self.assertRaisesRegex(TypeError, "big-endian"):
-            mpcore.view(OnCuda(4096, (2, 3), ">f2"))
-        with self.assertRaisesRegex(TypeError, ">f4 is not supported"):
-            self.context.zeros(3, numpy.dtype(">f4"))
+        self.refused(TypeError, "big-endian", mpcore.view, OnCuda(4096, (2, 3), ">f2"))
+        self.refused(TypeError, ">f4 is not supported", self.context.zeros, 3, numpy.dtype(">f4"))
         self.assertEqual(mpcore.view(numpy.ones(2, "<f4")).dtype, "float32")
 
     def test_array_interface_without_address(self):
         class Image:  # like PIL.Image
             __array_interface__ = {"shape": (2,), "typestr": "|u1", "data": b"ab", "version": 3}
 
-        with self.assertRaisesRegex(TypeError, "Image has no address: its data is of type bytes"):
-            mpcore.view(Image())
+        self.refused(TypeError, "Image has no address: its data is of type bytes", mpcore.view, Image())
 
     def test_object_without_interface(self):
-        with self.assertRaisesRegex(TypeError, "list is not an array"):
-            mpcore.view([1, 2])
+        self.refused(TypeError, "list is not an array", mpcore.view, [1, 2])
 
 
 class InvalidArrays(Case):
@@ -129,8 +121,7 @@ class InvalidArrays(Case):
             elsewhere, sentence = OnCuda(4096, (4, 4), "<f2"), "b is on a CUDA device, but the context is on the CPU"
         else:
             elsewhere, sentence = Floats([0] * 16, (4, 4), "<f2"), "b is on the CPU, but the context is on a CUDA device"
-        with self.assertRaisesRegex(ValueError, sentence):
-            mpcore.gemm(self.context, self.a, elsewhere)
+        self.refused(ValueError, sentence, mpcore.gemm, self.context, self.a, elsewhere)
 
     def test_type_and_shape(self):
         context, a = self.context, self.a
@@ -201,8 +192,7 @@ class InvalidArrays(Case):
         mpcore.gemm(here, ones, ones, activation="drelu", aux=frozen)  # aux is only read
         # Gradients are only read.
         optimizer = mpcore.Optimizer(here, "sgd", read_only(), writable, half, lr=1, m=momentum)
-        with self.assertRaisesRegex(ValueError, r"arrays\[0\] is read-only"):
-            writable.set_data([frozen])
+        self.refused(ValueError, r"arrays\[0\] is read-only", writable.set_data, [frozen])
         mpcore.scale_step(optimizer, flags="checked", amax=Floats([0], (1,)))
         self.assertEqual(set(frozen.values), {1})
 
@@ -227,8 +217,7 @@ class InvalidArrays(Case):
                 mpcore.dropout(self.context, x, 0.5, 1, array)
                 self.assertEqual(list(array.data), [0] * 4)
             else:
-                with self.assertRaisesRegex(ValueError, outcome):
-                    mpcore.dropout(self.context, x, 0.5, 1, array)
+                self.refused(ValueError, outcome, mpcore.dropout, self.context, x, 0.5, 1, array)
                 self.assertEqual(list(array.data), [1, 2, 3, 4])
 
     @needs_host
@@ -271,8 +260,7 @@ class InvalidArrays(Case):
 
     def test_closed(self):
         self.a.close()
-        with self.assertRaisesRegex(ValueError, "this array is closed"):
-            mpcore.gemm(self.context, self.a, self.a)
+        self.refused(ValueError, "this array is closed", mpcore.gemm, self.context, self.a, self.a)
 
     def test_error_of_the_library(self):
         with self.assertRaisesRegex(mpcore.Error, "kernel") as caught:

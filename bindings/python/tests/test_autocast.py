@@ -3,11 +3,10 @@
 import json
 import os
 import random
-import unittest
 from unittest import mock
 
 import mpcore
-from hosts import Case, context
+from hosts import Case
 from mpcore import _sys
 
 
@@ -56,7 +55,7 @@ def net():
     return graph
 
 
-class Rewrites(unittest.TestCase):
+class Rewrites(Case):
     def test_every_property_of_a_graph(self):
         graph, why = network()
         result = policy(amax_limit=1000.0, depth_limit=575).rewrite(graph)
@@ -108,8 +107,7 @@ class Rewrites(unittest.TestCase):
         self.assertEqual(result.node_dtypes[:4], ["float16"] + ["float32"] * 3)
         self.assertEqual(result.reasons[3:5],
                          [_sys.MP_AUTOCAST_REASON_DENY_LIST, _sys.MP_AUTOCAST_REASON_DENY_UPSTREAM])
-        with self.assertRaisesRegex(mpcore.Error, "policy is in use"):
-            careful.set_nodes("*", "allow")
+        self.refused(mpcore.Error, "policy is in use", careful.set_nodes, "*", "allow")
 
     def test_outputs(self):
         graph = mpcore.AutocastGraph()
@@ -133,7 +131,7 @@ class Rewrites(unittest.TestCase):
         self.assertNotIn("more", one.explain(graph, before), "explains the graph that was rewritten")
 
 
-class Reports(unittest.TestCase):
+class Reports(Case):
     def setUp(self):
         self.graph, self.policy = network()[0], policy()
         self.result = self.policy.rewrite(self.graph)
@@ -147,24 +145,22 @@ class Reports(unittest.TestCase):
 
     def test_result_of_another_policy_or_graph(self):
         for one, graph in ((self.policy, net()), (policy(), self.graph)):
-            with self.assertRaisesRegex(ValueError, "result belongs to another"):
-                one.explain(graph, self.result)
+            self.refused(ValueError, "result belongs to another", one.explain, graph, self.result)
 
 
-class DisabledRewrite(unittest.TestCase):
+class DisabledRewrite(Case):
     def test_disabled_by_device(self):
-        with context() as device:
-            one, graph = policy(), net()
-            self.assertIsNone(one.disabled_reason())
-            result = one.rewrite(graph, device)
-            self.assertEqual(result.disabled_reason, one.disabled_reason(device))
-            if device.on_host:
-                self.assertIn("16-bit arithmetic is not faster on the CPU", result.disabled_reason)
-                self.assertEqual((set(result.reasons), result.casts), ({_sys.MP_AUTOCAST_REASON_DISABLED}, []))
-                self.assertIn(result.disabled_reason, one.explain(graph, result))
-            eager = policy(ignore_performance=True)
-            self.assertIsNone(eager.disabled_reason(device))
-            self.assertEqual(eager.rewrite(graph, device).num_low_nodes, 1)
+        one, graph = policy(), net()
+        self.assertIsNone(one.disabled_reason())
+        result = one.rewrite(graph, self.context)
+        self.assertEqual(result.disabled_reason, one.disabled_reason(self.context))
+        if self.context.on_host:
+            self.assertIn("16-bit arithmetic is not faster on the CPU", result.disabled_reason)
+            self.assertEqual((set(result.reasons), result.casts), ({_sys.MP_AUTOCAST_REASON_DISABLED}, []))
+            self.assertIn(result.disabled_reason, one.explain(graph, result))
+        eager = policy(ignore_performance=True)
+        self.assertIsNone(eager.disabled_reason(self.context))
+        self.assertEqual(eager.rewrite(graph, self.context).num_low_nodes, 1)
 
     def test_disabled_by_environment(self):
         with mock.patch.dict(os.environ, {"MP_AUTOCAST": "off"}):
@@ -176,11 +172,10 @@ class DisabledRewrite(unittest.TestCase):
         self.assertEqual(other.class_of("Mine"), _sys.MP_OP_CLASS_DENY)
         self.assertEqual(other.rewrite(net()).node_dtypes[0], "bfloat16")
         with mock.patch.dict(os.environ, {"MP_AUTOCAST": "fp8"}):
-            with self.assertRaisesRegex(mpcore.Error, "MP_AUTOCAST = fp8"):
-                mpcore.Autocast()
+            self.refused(mpcore.Error, "MP_AUTOCAST = fp8", mpcore.Autocast)
 
 
-class OneOperation(unittest.TestCase):
+class OneOperation(Case):
     def test_op(self):
         one = policy(preset="pytorch")
         self.assertEqual(one.op("matmul", ["fp32", "bfloat16", None, "int64", "fp16"]),
@@ -196,15 +191,14 @@ class OneOperation(unittest.TestCase):
         self.assertEqual(caught.exception.status, _sys.MP_ERROR_UNSUPPORTED)
 
     def test_scaler(self):
-        with context() as device:
-            with mpcore.Scaler(device, config=mpcore.Autocast.scaler_config("fp16")) as scaler:
-                self.assertEqual(scaler.state().scale, 2.0**15)
-            config = mpcore.Autocast.scaler_config("bf16")
-            with mpcore.Scaler(device, config=config, init_scale=4.0) as scaler:
-                self.assertEqual(scaler.state().scale, 4)
-            self.assertEqual((config.policy, config.init_scale), (_sys.MP_SCALER_POLICY_STATIC, 1), "it is copied")
-            with self.assertRaisesRegex(TypeError, "one of policy, preset, name and config"):
-                mpcore.Scaler(device, "static", config=config)
+        with mpcore.Scaler(self.context, config=mpcore.Autocast.scaler_config("fp16")) as scaler:
+            self.assertEqual(scaler.state().scale, 2.0**15)
+        config = mpcore.Autocast.scaler_config("bf16")
+        with mpcore.Scaler(self.context, config=config, init_scale=4.0) as scaler:
+            self.assertEqual(scaler.state().scale, 4)
+        self.assertEqual((config.policy, config.init_scale), (_sys.MP_SCALER_POLICY_STATIC, 1), "it is copied")
+        with self.assertRaisesRegex(TypeError, "one of policy, preset, name and config"):
+            mpcore.Scaler(self.context, "static", config=config)
 
 
 class InvalidArguments(Case):

@@ -3,7 +3,6 @@
 import array
 import gc
 import random
-import unittest
 
 import mpcore
 from hosts import Case, Fleeting, Floats, context, needs_host
@@ -59,7 +58,7 @@ class Perceptron:
         return array.array("f", self.graph.tensor(self.loss).data.tobytes())[0]
 
 
-class Learns(unittest.TestCase):
+class Learns(Case):
     def learn(self, low, **options):
         """Trains, and expects a smaller loss."""
         with context() as device:
@@ -89,8 +88,7 @@ class Learns(unittest.TestCase):
         if low == "fp32":
             self.assertIsNone(model)
             self.assertEqual((w1.dtype_copy, w1.copy, memory.copies), (None, None, 0))
-            with self.assertRaisesRegex(mpcore.Error, "compiled without mp_graph_set_autocast"):
-                net.graph.explain()
+            self.refused(mpcore.Error, "compiled without mp_graph_set_autocast", net.graph.explain)
             return
         name = mpcore.arrays.dtype_name(low)
         self.assertEqual((w1.dtype_copy, w1.dtype_grad, w1.grad.dtype, w1.copy.shape), (name, name, name, (IN, HIDDEN)))
@@ -111,82 +109,71 @@ class Learns(unittest.TestCase):
         self.learn("fp16", beta1=0.5)
 
     def test_without_a_scaler(self):
-        with context() as device:
-            net = Perceptron(device)
-            optimizer = mpcore.Optimizer(device, "adam", *net.graph.lists(), lr=0.01)
-            net.step(optimizer)
-            before = net.loss_now()
-            net.step(optimizer)
-            self.assertLess(net.loss_now(), before)
-            optimizer.close()
+        net = Perceptron(self.context)
+        optimizer = mpcore.Optimizer(self.context, "adam", *net.graph.lists(), lr=0.01)
+        net.step(optimizer)
+        before = net.loss_now()
+        net.step(optimizer)
+        self.assertLess(net.loss_now(), before)
 
     def test_slow_device_leaves_graph_in_fp32(self):
-        with context() as device:
-            net = Perceptron(device, mpcore.Autocast(environment=False))
-            if device.on_host:
-                self.assertIsNone(net.graph.lists()[2])
-                self.assertIn("16-bit arithmetic is not faster on the CPU", net.graph.explain())
-            net.graph.close()
+        net = Perceptron(self.context, mpcore.Autocast(environment=False))
+        if self.context.on_host:
+            self.assertIsNone(net.graph.lists()[2])
+            self.assertIn("16-bit arithmetic is not faster on the CPU", net.graph.explain())
 
 
-class Runs(unittest.TestCase):
+class Runs(Case):
     def test_partial_batch(self):
         """The loss of a partial batch is the mean of its rows."""
-        with context() as device:
-            net = Perceptron(device)
-            graph = net.graph
-            graph.forward("inference")
-            rows = array.array("f", graph.tensor(net.row_loss).data.tobytes())
-            correct = graph.tensor(net.correct)
-            self.assertEqual((correct.dtype, correct.shape, len(correct.data.tobytes())), ("int64", (), 8))
-            graph.set_batch(5)
-            net.bind(5)
-            graph.forward(_sys.MP_GRAPH_MODE_INFERENCE)
-            self.assertAlmostEqual(net.loss_now(), sum(rows[:5]) / 5, 6)
-            self.assertEqual(graph.tensor(net.logits).shape, (5, CLASSES))
-            self.assertLessEqual(array.array("q", graph.tensor(net.correct).data.tobytes())[0], 5)
-            graph.set_batch(BATCH)
-            with self.assertRaisesRegex(ValueError, "x has 5 rows, but the batch is 16"):
-                graph.forward("training")
-            graph.close()
+        net = Perceptron(self.context)
+        graph = net.graph
+        graph.forward("inference")
+        rows = array.array("f", graph.tensor(net.row_loss).data.tobytes())
+        correct = graph.tensor(net.correct)
+        self.assertEqual((correct.dtype, correct.shape, len(correct.data.tobytes())), ("int64", (), 8))
+        graph.set_batch(5)
+        net.bind(5)
+        graph.forward(_sys.MP_GRAPH_MODE_INFERENCE)
+        self.assertAlmostEqual(net.loss_now(), sum(rows[:5]) / 5, 6)
+        self.assertEqual(graph.tensor(net.logits).shape, (5, CLASSES))
+        self.assertLessEqual(array.array("q", graph.tensor(net.correct).data.tobytes())[0], 5)
+        graph.set_batch(BATCH)
+        self.refused(ValueError, "x has 5 rows, but the batch is 16", graph.forward, "training")
 
     def test_inference_with_states_reshape_and_dropout(self):
-        with context() as device:
-            graph = mpcore.Graph(device)
-            x, offset = graph.input("x", (2, 6), "fp32"), graph.input("offset", (), "int64")
-            mean, variance = graph.state("mean", 3), graph.state("variance", 3)
-            gamma, beta = graph.parameter("gamma", 3), graph.parameter("beta", 3)
-            turned = graph.node("Reshape", "turned", [x], extent=[0, 2, -1])
-            self.assertEqual(graph.tensor(turned).shape, (2, 2, 3))
-            norm = graph.node("BatchNorm", "norm", [turned, gamma, beta, mean, variance], epsilon=0)
-            y = graph.node("Dropout", "dropped", [norm, offset], p=0.25, seed=7)
-            z = graph.node("Dropout", "again", [y, None])
-            packed = graph.node("Reshape", "packed", [x], extent=[0, 1, -1])
-            mask = graph.input("mask", (), "int32")
-            graph.node("Attention", "attention", [packed, None, None, None, None, mask], p=0.25)
-            graph.output(z)
-            graph.compile()
-            graph.write(gamma, Floats([2, 2, 2], (3,)))
-            graph.write(beta, device.array(Floats([1, 1, 1], (3,))))
-            graph.write(variance, Floats([4, 4, 4], (3,)))
-            values = [float(i) for i in range(12)]
-            graph.bind(x, device.array(Floats(values, (2, 6))))
-            self.assertEqual(graph.tensor(offset).dtype, "int64")
-            with self.assertRaisesRegex(TypeError, "offset has dtype int32, not int64"):
-                graph.bind(offset, device.zeros(1, "int32"))
-            for scalar in offset, mask:
-                graph.bind(scalar, device.zeros((), "int64"))
-            graph.forward("inference")
-            out = graph.tensor(z).data
-            self.assertEqual(list(array.array("f", out.tobytes())), [value + 1 for value in values])
-            self.assertIsNone(graph.lists()[0], "there is no loss")
-            self.assertEqual(graph.get_step(), 0)
-            graph.set_step(41)
-            self.assertEqual(graph.get_step(), 41)
-            graph.bind(x, None)
-            with self.assertRaisesRegex(mpcore.Error, "input x is not bound"):
-                graph.forward("inference")
-            graph.close()
+        graph = mpcore.Graph(self.context)
+        x, offset = graph.input("x", (2, 6), "fp32"), graph.input("offset", (), "int64")
+        mean, variance = graph.state("mean", 3), graph.state("variance", 3)
+        gamma, beta = graph.parameter("gamma", 3), graph.parameter("beta", 3)
+        turned = graph.node("Reshape", "turned", [x], extent=[0, 2, -1])
+        self.assertEqual(graph.tensor(turned).shape, (2, 2, 3))
+        norm = graph.node("BatchNorm", "norm", [turned, gamma, beta, mean, variance], epsilon=0)
+        y = graph.node("Dropout", "dropped", [norm, offset], p=0.25, seed=7)
+        z = graph.node("Dropout", "again", [y, None])
+        packed = graph.node("Reshape", "packed", [x], extent=[0, 1, -1])
+        mask = graph.input("mask", (), "int32")
+        graph.node("Attention", "attention", [packed, None, None, None, None, mask], p=0.25)
+        graph.output(z)
+        graph.compile()
+        graph.write(gamma, Floats([2, 2, 2], (3,)))
+        graph.write(beta, self.context.array(Floats([1, 1, 1], (3,))))
+        graph.write(variance, Floats([4, 4, 4], (3,)))
+        values = [float(i) for i in range(12)]
+        graph.bind(x, self.context.array(Floats(values, (2, 6))))
+        self.assertEqual(graph.tensor(offset).dtype, "int64")
+        self.refused(TypeError, "offset has dtype int32, not int64", graph.bind, offset, self.context.zeros(1, "int32"))
+        for scalar in offset, mask:
+            graph.bind(scalar, self.context.zeros((), "int64"))
+        graph.forward("inference")
+        out = graph.tensor(z).data
+        self.assertEqual(list(array.array("f", out.tobytes())), [value + 1 for value in values])
+        self.assertIsNone(graph.lists()[0], "there is no loss")
+        self.assertEqual(graph.get_step(), 0)
+        graph.set_step(41)
+        self.assertEqual(graph.get_step(), 41)
+        graph.bind(x, None)
+        self.refused(mpcore.Error, "input x is not bound", graph.forward, "inference")
 
     @needs_host
     def test_seeded_gradient_equals_that_of_a_loss(self):
@@ -213,69 +200,62 @@ class Runs(unittest.TestCase):
 
     @needs_host
     def test_graph_keeps_bound_arrays_alive(self):
-        with context() as device:
-            net = Perceptron(device)
-            net.graph.bind(net.x, Fleeting(numbers(BATCH * IN, 1, 0.5), (BATCH, IN)))
-            gc.collect()
-            net.graph.forward("inference")
-            self.assertGreater(net.loss_now(), 0)
-            bound = net.graph.tensor(net.x).data
-            self.assertIsInstance(bound, Fleeting)
-            net.graph.close()
+        net = Perceptron(self.context)
+        net.graph.bind(net.x, Fleeting(numbers(BATCH * IN, 1, 0.5), (BATCH, IN)))
+        gc.collect()
+        net.graph.forward("inference")
+        self.assertGreater(net.loss_now(), 0)
+        bound = net.graph.tensor(net.x).data
+        self.assertIsInstance(bound, Fleeting)
 
     def test_lists_and_tensors_keep_the_graph_alive(self):
-        with context() as device:
-            net = Perceptron(device)
-            optimizer = mpcore.Optimizer(device, "sgd", *net.graph.lists(), lr=0.25, beta1=0)
-            w1 = net.graph.tensor(net.w1).data
-            net.step(optimizer)
-            before = w1.tobytes()
-            del net
-            gc.collect()
-            self.assertEqual(w1.tobytes(), before)
-            mpcore.scale_step(optimizer)
-            self.assertNotEqual(w1.tobytes(), before)
-            optimizer.close()
+        net = Perceptron(self.context)
+        optimizer = mpcore.Optimizer(self.context, "sgd", *net.graph.lists(), lr=0.25, beta1=0)
+        w1 = net.graph.tensor(net.w1).data
+        net.step(optimizer)
+        before = w1.tobytes()
+        del net
+        gc.collect()
+        self.assertEqual(w1.tobytes(), before)
+        mpcore.scale_step(optimizer)
+        self.assertNotEqual(w1.tobytes(), before)
 
     def test_graph_keeps_its_policy_alive(self):
-        with context() as device:
-            net = Perceptron(device, policy(), compiled=False)
-            gc.collect()
-            net.graph.compile()
-            with policy() as gone:
-                other = Perceptron(device, gone, compiled=False)
-            other.graph.compile()  # the last reference to the policy
-            net.graph.close()
+        net = Perceptron(self.context, policy(), compiled=False)
+        gc.collect()
+        net.graph.compile()
+        with policy() as gone:
+            other = Perceptron(self.context, gone, compiled=False)
+        other.graph.compile()  # the last reference to the policy
 
 
 class InvalidCalls(Case):
     def test_descriptions(self):
-        with context() as device:
-            graph = mpcore.Graph(device)
-            x, w = graph.input("x", (4, 8)), graph.parameter("w", (8, 6))
-            self.refused(mpcore.Error, r"extent\[0\] = 0 must be at least 1", graph.parameter, "t", (0, 2))
-            self.refused(ValueError, r"name = 'a\\x00' contains a NUL", graph.state, "a\0", 2)
-            self.refused(TypeError, "name = 3 must be a string", graph.state, 3, 2)
-            self.refused(ValueError, r"shape\[0\] = 9223372036854775808 must be from ", graph.state, "t", 2**63)
-            self.refused(TypeError, "dtype = 'float64' must be", graph.input, "t", 4, "float64")
-            self.refused(TypeError, "dtype = None must be", graph.input, "t", 4, None)
-            self.refused(TypeError, "dtype fp8 is not supported", graph.input, "t", 4, "fp8")
-            node = graph.node
-            self.refused(TypeError, "attributes: transposed", node, "Linear", "n", [x, w], transposed="yes")
-            self.refused(ValueError, "attributes: seed", node, "Dropout", "n", [x], seed=2**64)
-            for kind, value in (("FLOAT: must be MP_ATTRIBUTE_KIND_INT", 0.0), ("INTS", [0]), ("FLOATS", [0.5, 1])):
-                self.refused(mpcore.Error, f"node n: Linear: kind of transposed = MP_ATTRIBUTE_KIND_{kind}",
-                             node, "Linear", "n", [x, w], transposed=value)
-            node("Dropout", "seeded", [x], seed=2**64 - 1, p=0)
-            self.refused(mpcore.Error, r"inputs\[1\] = -1", node, "Linear", "n", [x, None])
-            self.refused(ValueError, r"inputs\[1\] = 4294967296 must be from ", node, "Linear", "n", [x, 2**32])
-            self.refused(ValueError, "outputs = -1", node, "Linear", "n", [x, w], -1)
-            self.refused(ValueError, r"tensor\[0\] = 4294967296 must be from ", graph.output, 2**32)
-            with self.assertRaises(mpcore.Error) as caught:
-                node("Nonlinear", "n", [x])
-            self.assertEqual(caught.exception.status, _sys.MP_ERROR_NOT_FOUND)
-            graph.close()
-            self.refused(ValueError, "this Graph is closed", graph.compile)
+        graph = mpcore.Graph(self.context)
+        x, w = graph.input("x", (4, 8)), graph.parameter("w", (8, 6))
+        self.refused(mpcore.Error, r"extent\[0\] = 0 must be at least 1", graph.parameter, "t", (0, 2))
+        self.refused(ValueError, r"name = 'a\\x00' contains a NUL", graph.state, "a\0", 2)
+        self.refused(TypeError, "name = 3 must be a string", graph.state, 3, 2)
+        self.refused(ValueError, r"shape\[0\] = 9223372036854775808 must be from ", graph.state, "t", 2**63)
+        self.refused(TypeError, "dtype = 'float64' must be", graph.input, "t", 4, "float64")
+        self.refused(TypeError, "dtype = None must be", graph.input, "t", 4, None)
+        self.refused(TypeError, "dtype fp8 is not supported", graph.input, "t", 4, "fp8")
+        node = graph.node
+        self.refused(TypeError, "attributes: transposed", node, "Linear", "n", [x, w], transposed="yes")
+        self.refused(ValueError, "attributes: seed", node, "Dropout", "n", [x], seed=2**64)
+        for kind, value in (("FLOAT: must be MP_ATTRIBUTE_KIND_INT", 0.0), ("INTS", [0]), ("FLOATS", [0.5, 1])):
+            self.refused(mpcore.Error, f"node n: Linear: kind of transposed = MP_ATTRIBUTE_KIND_{kind}",
+                         node, "Linear", "n", [x, w], transposed=value)
+        node("Dropout", "seeded", [x], seed=2**64 - 1, p=0)
+        self.refused(mpcore.Error, r"inputs\[1\] = -1", node, "Linear", "n", [x, None])
+        self.refused(ValueError, r"inputs\[1\] = 4294967296 must be from ", node, "Linear", "n", [x, 2**32])
+        self.refused(ValueError, "outputs = -1", node, "Linear", "n", [x, w], -1)
+        self.refused(ValueError, r"tensor\[0\] = 4294967296 must be from ", graph.output, 2**32)
+        with self.assertRaises(mpcore.Error) as caught:
+            node("Nonlinear", "n", [x])
+        self.assertEqual(caught.exception.status, _sys.MP_ERROR_NOT_FOUND)
+        graph.close()
+        self.refused(ValueError, "this Graph is closed", graph.compile)
 
     def test_runs(self):
         with context() as device, context() as other:
