@@ -10,8 +10,6 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kThreads = 64;
-
 const TensorShape kShapes[] = {
     {MP_FP16, {150, 21, 3}, {152, 152 * 22}, {64, 9}, true},
     {MP_BF16, {50, 21, 2}, {56, 56 * 21}, {64, 24}, true},  // the box is larger than a matrix
@@ -104,28 +102,6 @@ void add_loads(Output &output, const Device &device, const std::string &name,
 
 // ---------------------------------------------------------------- store
 
-struct StoreArgs {
-  TensorMap map;
-  Place place;
-  int box_bytes;
-  const unsigned char *box;  ///< contents of shared memory
-};
-
-template <int kUnused>
-MP_KERNEL(kThreads, 1)
-store_box(MP_PARAM(StoreArgs) args) {
-  if constexpr (has_sm90()) {
-    unsigned char *const box = aligned_smem();
-    copy_pieces(box, args.box, args.box_bytes, kThreads);
-    async_proxy_fence();
-    block_sync();
-    if (thread_index() != 0) return;
-    tma_store(args.map, smem_address(box), args.place.x, args.place.y, args.place.z);
-    tma_store_commit();
-    tma_store_wait<0>();
-  }
-}
-
 /// Stores into a tensor of whole 16-byte units, from its first element: TMA supports no other
 /// tensors.
 void add_stores(Output &output, const Device &device, TensorShape shape, Mistake mistake) {
@@ -141,8 +117,11 @@ void add_stores(Output &output, const Device &device, TensorShape shape, Mistake
                             Place{whole(shape, columns - 7), rows - 3, last}, Place{columns, 0, 0},
                             Place{0, rows, 0}, Place{0, 0, last + 1}}) {
     const Memory<unsigned char> tensor(device, elements);
-    run(device, "store_box", store_box<0>, {1, kThreads, smem_bytes(shape)},
-        {tensor_map(mapped.spec(tensor.data())), place, shape.box_bytes(), box.data()});
+    run(device, "store_box", store_box<3>, {1, kThreads, smem_bytes(shape)},
+        {tensor_map(mapped.spec(tensor.data())),
+         {place.x, place.y, place.z},
+         shape.box_bytes(),
+         box.data()});
     std::vector<unsigned char> wanted = elements;
     const auto element_bytes = static_cast<size_t>(shape.element_bytes());
     for_each_element(shape, place, [&](size_t at, size_t element) {

@@ -107,4 +107,33 @@ MP_DEVICE SmemAddress single_barrier() {
   return bar;
 }
 
+constexpr int kThreads = 64;
+
+struct StoreArgs {
+  TensorMap map;
+  int at[4];  ///< coordinates, innermost first
+  int box_bytes;
+  const unsigned char *box;  ///< contents of shared memory
+};
+
+/// Stores a box of a tensor, or of images with 4 dimensions.
+template <int kDimensions>
+MP_KERNEL(kThreads, 1)
+store_box(MP_PARAM(StoreArgs) args) {
+  if constexpr (has_sm90()) {
+    unsigned char *const box = aligned_smem();
+    copy_pieces(box, args.box, args.box_bytes, kThreads);
+    async_proxy_fence();
+    block_sync();
+    if (thread_index() != 0) return;
+    const auto &at = args.at;
+    if constexpr (kDimensions == 4)
+      tma_store_im2col(args.map, smem_address(box), at[0], at[1], at[2], at[3]);
+    else
+      tma_store(args.map, smem_address(box), at[0], at[1], at[2]);
+    tma_store_commit();
+    tma_store_wait<0>();
+  }
+}
+
 }  // namespace mp::MP_TARGET
