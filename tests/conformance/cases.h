@@ -20,7 +20,6 @@
   X(barriers, "barriers", true)                     \
   X(tma_load, "tma load", true)                     \
   X(tma_store, "tma store", true)                   \
-  X(tma_base, "tma base", true)                     \
   X(tma_matrix, "tma matrix", true)                 \
   X(tma_stored_maps, "tma stored maps", true)       \
   X(im2col, "im2col", true)                         \

@@ -182,23 +182,6 @@ Output conform_tma_store(const Device &device, Mistake mistake) {
   return output;
 }
 
-/// Injected bug: the base is not replaced.
-Output conform_tma_base(const Device &device, Mistake mistake) {
-  const TensorShape &shape = kShapes[0];
-  const Memory<unsigned char> first(device,
-                                    numbered_bytes(shape.tensor_bytes(), shape.element_bytes()));
-  const auto elements = numbered_bytes(shape.tensor_bytes(), shape.element_bytes(), 3000);
-  const Memory<unsigned char> second(device, elements);
-  const TensorMap map = tensor_map(shape.spec(first.data()));
-  const Memory<TensorMap> made(device, 1);
-  run(device, "replace_base", replace_base, {1, kWarpSize},
-      {map, made.data(), mistake == Mistake::made ? first.data() : second.data()});
-  Output output;
-  add_loads(output, device, shape.name(), shape, elements, map, made.data(),
-            {{0, 0, 0}, {72, 5, 1}, {-8, 18, 2}});
-  return output;
-}
-
 /// A map modified for a matrix with other columns, rows and stride equals the one that the host
 /// encodes.  Injected bug: one row is missing.
 Output conform_tma_matrix(const Device &device, Mistake mistake) {
@@ -229,8 +212,8 @@ Output conform_tma_matrix(const Device &device, Mistake mistake) {
   return output;
 }
 
-/// One address in global memory holds one map after the other, like a reused workspace.  Injected
-/// bug: the second map is not written.
+/// One address in global memory holds one map after the other, like a reused workspace; each has
+/// another base than the map that it is made from.  Injected bug: the second map is not written.
 Output conform_tma_stored_maps(const Device &device, Mistake mistake) {
   const TensorShape &shape = kShapes[0];
   const Memory<TensorMap> gmem(device, 1);
@@ -241,7 +224,7 @@ Output conform_tma_stored_maps(const Device &device, Mistake mistake) {
   const Memory<unsigned char> even(device, elements[0]), odd(device, elements[1]);
   for (int turn = 0; turn < 6; turn++) {
     const void *const base = (turn % 2 == 0 ? even : odd).data();
-    const TensorMap map = tensor_map(shape.spec(base));
+    const TensorMap map = tensor_map(shape.spec((turn % 2 == 0 ? odd : even).data()));
     if (turn != 1 || mistake != Mistake::made)
       run(device, "replace_base", replace_base, {1, kWarpSize}, {map, gmem.data(), base});
     add_loads(output, device, "map " + std::to_string(turn), shape, elements[turn % 2], map,

@@ -27,7 +27,7 @@ SHARED_STAGES = ("layouts", "tests")  # can share the GPU; compute-sanitizer req
 # or faults does not hide the others.
 CONFORMANCE_CASES = (
     "conversions", "math", "shuffles", "reductions", "atomics", "early launches", "sorts", "maxima", "async copies", "vectors",
-    "wmma", "mma", "barriers", "tma load", "tma store", "tma base", "tma matrix", "tma stored maps", "im2col",
+    "wmma", "mma", "barriers", "tma load", "tma store", "tma matrix", "tma stored maps", "im2col",
     "overlapping pixels", "im2col store", "multicast", "wgmma", "stmatrix")
 
 # A fault on the device destroys the context of the process and fails all later tests, so the tests
