@@ -56,12 +56,12 @@ RAGGED = ["m=300 n=264 k=72 op=NT cd=fp16 kernel={} ragged=m ends=10,10,150,300"
           "m=300 n=72 k=24 op=NT cd=fp16 kernel={} ragged=m ends=" + ",".join(str(7 * i) for i in range(43))]
 # Groups of k in NT are adjacent within rows, which TMA cannot load.
 RAGGED_K = "m=136 n=264 k=300 op={} cd=fp32 kernel={} ragged=k ends=10,10,150,300"
-WGMMA_RAGGED_K = gemm(RAGGED_K.format("TN", "wgmma_128x128x64_s6"), of="[.repro-ragged]")
+WGMMA_RAGGED_K = gemm(RAGGED_K.format("TN", "wgmma_128x128x64_s6"))
 CASES = [
     Case("wgmma, ping-pong", 90, 2, "gemm_wgmma<|fill_.*_table", [
         *gemm(*(w.format("op=NT kernel=wgmma_128x128x64_s6") for w in WGMMA), SPLIT, POINTERS),
-        *gemm(GROUP.format("wgmma_128x128x64_s6"), of="[.repro-group]"),
-        *gemm(*(r.format("wgmma_128x128x64_s6") for r in RAGGED), of="[.repro-ragged]"),
+        *gemm(GROUP.format("wgmma_128x128x64_s6")),
+        *gemm(*(r.format("wgmma_128x128x64_s6") for r in RAGGED)),
         *library("wgmma: one misaligned pointer among many*")]),
     # Tensor maps of the groups.
     Case("wgmma, groups of k", 90, 2, "gemm_wgmma<", WGMMA_RAGGED_K, "*tensor*"),
@@ -89,9 +89,8 @@ CASES = [
         *(f"m=148 n=264 {d} op=NT kernel=wmma_128x128x32_s3" for d in (
             "k=200 pad=8 cd=fp32", "k=200 pad=8 cd=fp16 beta=1", "k=8 pad=8 cd=fp32", "k=197 pad=3 cd=fp32")))),
     Case("wmma, tables", 80, 3, "gemm_wmma<|fill_.*_table", [
-        *gemm(GROUP.format("wmma_128x128x32_s3"), of="[.repro-group]"),
-        *gemm(*(r.format("wmma_128x128x32_s3") for r in RAGGED), RAGGED_K.format("NT", "wmma_128x128x32_s3"),
-              of="[.repro-ragged]")]),
+        *gemm(GROUP.format("wmma_128x128x32_s3")),
+        *gemm(*(r.format("wmma_128x128x32_s3") for r in RAGGED), RAGGED_K.format("NT", "wmma_128x128x32_s3"))]),
     Case("wmma through registers", 75, 3, "gemm_wmma<", gemm(
         *(f"m=200 n=264 k={k} op=TN kernel=wmma_64x64x32_s4" for k in (40, 72, 104, 136)))),
     Case("conv wmma through registers", 75, 3, "conv_wmma<", sum(map(conv_wmma, ("fprop", "dgrad", "wgrad")), [])),

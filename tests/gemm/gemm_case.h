@@ -1,5 +1,8 @@
 // A GEMM call as plain data that is printed as one line, "m=129 n=64 k=72 op=TN ab=fp16 ...", and
 // parsed from it: MP_REPRO="<the line>" mptests "[repro]" reruns the case.
+//
+//   "m=1 n=1 k=1 op=TN ab=fp16 ... items=129x64x72,0x5x3,64x64x64@ad"  a call of mp_gemm_grouped
+//   "m=230 n=40 k=24 op=TN ab=fp16 ... ragged=m ends=1,1,70"           a call of mp_gemm_ragged
 #pragma once
 
 #include <cstdint>
@@ -9,6 +12,14 @@
 #include "tests/support/case_text.h"
 
 namespace mptest {
+
+/// Parameters in which the products of a group may differ.  Printed as 129x64x72+5@ad!
+struct GroupItem {
+  int64_t m = 0, n = 0, k = 0;
+  int64_t pad = 0;         ///< +5: GemmCase::pad
+  std::string stray = "";  ///< @ad: operands whose addresses are one element past 16-byte alignment
+  bool infinite = false;   ///< !: an infinity in A
+};
 
 struct GemmCase : OutputCase {
   int64_t m = 1, n = 1, k = 1;
@@ -21,6 +32,12 @@ struct GemmCase : OutputCase {
   int64_t multiple = 8;                     ///< ... rounded up to a multiple of this
   /// "ad2": A and D of batch item 2 are offset by one element; requires pointers or a group.
   std::string stray;
+  /// Products of a group; m, n, k, pad and stray are theirs, found_inf and scale apply to all.
+  std::vector<GroupItem> items;
+  // Groups whose sizes are on the device; batch and special unused, shared_b only with MP_RAGGED_M.
+  mp_ragged_t ragged = MP_RAGGED_M;
+  std::vector<int32_t> ends;  ///< passed unchanged; may be invalid
+  int64_t infinite = -1;      ///< row of A (MP_RAGGED_M) or element of k that holds an infinity
 };
 
 /// Returns the elements between starts of rows of `cols` columns.
@@ -33,42 +50,12 @@ inline int64_t leading_dimension(const GemmCase &c, int64_t cols) {
 mp_gemm_desc_t descriptor(const GemmCase &c, int64_t m, int64_t n, int64_t k,
                           const std::string &kernel);
 
-// ---------------------------------------------------------------------------- text
-
-constexpr size_t kAlwaysPrinted = 6;  ///< m n k op ab cd
-
-/// Calls visit(name, field) for all fields, in the order in which they are printed.
-template <class Case, class Visit>
-void each_gemm_field(Case &c, Visit visit) {
-  visit("m", c.m);
-  visit("n", c.n);
-  visit("k", c.k);
-  visit("op", c.op);
-  visit("ab", c.ab);
-  visit("cd", c.cd);
-  visit("alpha", c.alpha);
-  visit("beta", c.beta);
-  visit("batch", c.batch);
-  visit("shared_a", c.shared_a);
-  visit("shared_b", c.shared_b);
-  visit("pointers", c.pointers);
-  visit("in_place", c.in_place);
-  visit("pad", c.pad);
-  visit("multiple", c.multiple);
-  visit("offset", c.offset);
-  visit("stray", c.stray);
-  visit("fill", c.fill);
-  visit("special", c.special);
-  visit("place", c.place);
-  each_epilogue_field(c, visit);
-  visit("seed", c.seed);
-  visit("kernel", c.kernel);
-}
-
 /// Prints the fields that differ from a default GemmCase.
 std::string to_string(const GemmCase &c);
 GemmCase gemm_case(const std::string &line);
 /// Returns the cases of a line with alternatives (case_text.h).
 std::vector<GemmCase> gemm_cases(const std::string &line);
+/// Returns the text that reruns a case with a kernel.
+std::string repro_of(GemmCase c, const std::string &kernel);
 
 }  // namespace mptest

@@ -6,40 +6,12 @@
 
 namespace mptest {
 
-std::ostream &operator<<(std::ostream &out, const GroupItem &item) {
-  out << item.m << 'x' << item.n << 'x' << item.k;
-  if (item.pad != 0) out << '+' << item.pad;
-  if (!item.stray.empty()) out << '@' << item.stray;
-  return out << (item.infinite ? "!" : "");
-}
-
-std::istream &operator>>(std::istream &in, GroupItem &item) {
-  char cross[2] = {}, mark = 0;
-  in >> item.m >> cross[0] >> item.n >> cross[1] >> item.k;
-  if (cross[0] != 'x' || cross[1] != 'x') in.setstate(std::ios::failbit);
-  if (!in) return in;
-  while (in >> mark) {
-    if (mark == '+')
-      in >> item.pad;
-    else if (mark == '!')
-      item.infinite = true;
-    else if (mark != '@')
-      item.stray += mark;
-  }
-  in.clear();
-  return in;
-}
-
 namespace {
 
-constexpr auto kEachField = [](auto &c, auto visit) {
-  each_gemm_field(c.common, visit);
-  visit("items", c.items);
-};
-
-GemmCase product_of(const GroupCase &c, size_t index) {
+GemmCase product_of(const GemmCase &c, size_t index) {
   const GroupItem &item = c.items[index];
-  GemmCase product = c.common;
+  GemmCase product = c;
+  product.items = {};
   product.m = item.m;
   product.n = item.n;
   product.k = item.k;
@@ -48,7 +20,7 @@ GemmCase product_of(const GroupCase &c, size_t index) {
   product.special = item.infinite ? Special::kInfinity : Special::kNone;
   product.place = Place::kMiddle;
   product.found_inf = false;
-  product.seed = c.common.seed + static_cast<int64_t>(index);
+  product.seed = c.seed + static_cast<int64_t>(index);
   return product;
 }
 
@@ -58,27 +30,15 @@ bool is_empty(const GroupItem &item) {
 
 }  // namespace
 
-std::string to_string(const GroupCase &c) {
-  return to_line(c, kAlwaysPrinted, kEachField);
-}
-
-GroupCase group_case(const std::string &line) {
-  return parse_line<GroupCase>(line, kEachField);
-}
-
-std::vector<GroupCase> group_cases(const std::string &line) {
-  return parse_lines<GroupCase>(line, kEachField);
-}
-
-GroupRun::GroupRun(const GroupCase &c) : case_(c), scale_(1), found_inf_(1) {
+GroupRun::GroupRun(const GemmCase &c) : case_(c), scale_(1), found_inf_(1) {
   for (size_t i = 0; i < c.items.size(); ++i) {
     products_.push_back(std::make_unique<GemmRun>(product_of(c, i)));
   }
-  scale_.upload({c.common.zero_scale ? 0.0f : c.common.scale});
+  scale_.upload({c.zero_scale ? 0.0f : c.scale});
 }
 
 mp_gemm_desc_t GroupRun::desc(const std::string &kernel) const {
-  return descriptor(case_.common, 0, 0, 0, kernel);
+  return descriptor(case_, 0, 0, 0, kernel);
 }
 
 std::vector<mp_gemm_group_item_t> GroupRun::items() const {
@@ -112,7 +72,7 @@ size_t GroupRun::workspace_bytes(const std::string &kernel) const {
 }
 
 mp_status_t GroupRun::launch(const std::string &kernel, size_t workspace_bytes) {
-  case_.common.kernel = kernel;
+  launched_kernel_ = kernel;
   workspace_ = std::make_unique<DeviceBuffer<uint8_t>>(static_cast<int64_t>(workspace_bytes));
   for (const auto &product : products_) product->reset_outputs();
   found_inf_.upload({found_inf_start});
@@ -120,8 +80,8 @@ mp_status_t GroupRun::launch(const std::string &kernel, size_t workspace_bytes) 
   const mp_gemm_desc_t d = desc(kernel);
   std::vector<mp_gemm_group_item_t> all = items();
   mp_epilogue_t e = mp_epilogue_default();
-  if (case_.common.scale != 0.0f || case_.common.zero_scale) e.scale = scale_.data();
-  if (case_.common.found_inf) e.stats.found_inf = found_inf_.data();
+  if (case_.scale != 0.0f || case_.zero_scale) e.scale = scale_.data();
+  if (case_.found_inf) e.stats.found_inf = found_inf_.data();
   const bool has_options = e.scale != nullptr || e.stats.found_inf != nullptr;
   const mp_status_t status =
       mp_gemm_grouped(context(), &d, static_cast<int32_t>(all.size()), all.data(),
@@ -138,7 +98,7 @@ std::string GroupRun::verify() const {
     if (!damage.empty()) return "items[" + std::to_string(i) + "]: " + damage;
     raised = raised || oracle::any_nonfinite(products_[i]->d().values);
   }
-  const float wanted = case_.common.found_inf && raised ? 1.0f : found_inf_start;
+  const float wanted = case_.found_inf && raised ? 1.0f : found_inf_start;
   if (found_inf() != wanted) {
     return format("found_inf = %g, expected %g", static_cast<double>(found_inf()),
                   static_cast<double>(wanted));
@@ -163,11 +123,7 @@ std::vector<uint8_t> GroupRun::output_bits() const {
   return bits;
 }
 
-std::string GroupRun::repro() const {
-  return "MP_REPRO=\"" + to_string(case_) + "\" mptests \"[repro-group]\"";
-}
-
-void check_group(const GroupCase &c) {
+void check_group(const GemmCase &c) {
   GroupRun run(c);
   const auto is_stray = [](const GroupItem &item) { return !item.stray.empty(); };
   const bool may_decline = std::any_of(c.items.begin(), c.items.end(), is_stray);
@@ -178,7 +134,7 @@ void check_group(const GroupCase &c) {
 }
 
 void check_group(const std::string &line) {
-  for (const GroupCase &c : group_cases(line)) check_group(c);
+  for (const GemmCase &c : gemm_cases(line)) check_group(c);
 }
 
 }  // namespace mptest

@@ -18,21 +18,13 @@ constexpr double kUntouched = 0x1p-10;
 constexpr int64_t kLargest = 3;  // largest integer in A and B: no sum overflows FP16
 
 /// Returns the ends as the library uses them: ascending and within the bound.
-std::vector<int64_t> clamped(const RaggedCase &c) {
+std::vector<int64_t> clamped(const GemmCase &c) {
   std::vector<int64_t> ends;
   int64_t before = 0;
   for (const int32_t end : c.ends)
-    ends.push_back(before =
-                       std::clamp<int64_t>(end, before, c.dimension == MP_RAGGED_M ? c.m : c.k));
+    ends.push_back(before = std::clamp<int64_t>(end, before, c.ragged == MP_RAGGED_M ? c.m : c.k));
   return ends;
 }
-
-constexpr auto kEachField = [](auto &c, auto visit) {
-  each_gemm_field(c, visit);
-  visit("ragged", c.dimension);
-  visit("infinite", c.infinite);
-  visit("ends", c.ends);
-};
 
 void add_product(oracle::Sums &sums, const oracle::GemmInputs &in, int64_t item, int64_t item_b,
                  int64_t i, int64_t p) {
@@ -45,19 +37,7 @@ void add_product(oracle::Sums &sums, const oracle::GemmInputs &in, int64_t item,
 
 }  // namespace
 
-std::string to_string(const RaggedCase &c) {
-  return to_line(c, kAlwaysPrinted, kEachField);
-}
-
-RaggedCase ragged_case(const std::string &line) {
-  return parse_line<RaggedCase>(line, kEachField);
-}
-
-std::vector<RaggedCase> ragged_cases(const std::string &line) {
-  return parse_lines<RaggedCase>(line, kEachField);
-}
-
-RaggedRun::RaggedRun(const RaggedCase &c) : GemmRun(c, WithoutInputs()), case_(c), ends_(c.ends) {
+RaggedRun::RaggedRun(const GemmCase &c) : GemmRun(c, WithoutInputs()), ends_(c.ends) {
   fill_inputs();
   expect();
   layout_a_ = layout(c.op[0] == 'N' ? inputs_.a : transposed(inputs_.a));
@@ -72,8 +52,8 @@ RaggedRun::Layout RaggedRun::layout(const Matrices &matrices) const {
 }
 
 void RaggedRun::fill_inputs() {
-  const RaggedCase &c = case_;
-  const bool by_m = c.dimension == MP_RAGGED_M;
+  const GemmCase &c = case_;
+  const bool by_m = c.ragged == MP_RAGGED_M;
   const auto groups = static_cast<int64_t>(c.ends.size());
   Random random(static_cast<uint64_t>(c.seed));
   inputs_.a = Matrices(1, c.m, c.k);
@@ -97,8 +77,8 @@ void RaggedRun::fill_inputs() {
 }
 
 void RaggedRun::expect() {
-  const RaggedCase &c = case_;
-  const bool by_m = c.dimension == MP_RAGGED_M;
+  const GemmCase &c = case_;
+  const bool by_m = c.ragged == MP_RAGGED_M;
   const Matrices zeros(before_.count, c.m, c.n);
   oracle::Sums sums{zeros, zeros, c.k};
   int64_t begin = 0, group = 0;
@@ -115,7 +95,7 @@ void RaggedRun::expect() {
 }
 
 mp_gemm_desc_t RaggedRun::desc(const std::string &kernel) const {
-  const bool by_m = case_.dimension == MP_RAGGED_M;
+  const bool by_m = case_.ragged == MP_RAGGED_M;
   mp_gemm_desc_t d = descriptor(case_, case_.m, case_.n, case_.k, kernel);
   d.ld_a = layout_a_.ld;
   d.ld_b = layout_b_.ld;
@@ -134,7 +114,7 @@ std::vector<std::string> RaggedRun::kernels() const {
     mp_gemm_desc_t named = desc("");
     named.plan = named_plan(name);
     size_t bytes;
-    if (mp_gemm_ragged_workspace_size(context(), &named, case_.dimension, nullptr, &bytes) ==
+    if (mp_gemm_ragged_workspace_size(context(), &named, case_.ragged, nullptr, &bytes) ==
         MP_SUCCESS)
       names.emplace_back(name);
   }
@@ -145,14 +125,14 @@ size_t RaggedRun::workspace_bytes(const std::string &kernel) const {
   const mp_gemm_desc_t d = desc(kernel);
   size_t bytes = 0;
   const mp_epilogue_t options = epilogue();
-  require_ok(mp_gemm_ragged_workspace_size(context(), &d, case_.dimension, &options, &bytes));
+  require_ok(mp_gemm_ragged_workspace_size(context(), &d, case_.ragged, &options, &bytes));
   return bytes;
 }
 
 mp_status_t RaggedRun::call(const std::string &kernel, const mp_epilogue_t *epilogue,
                             void *workspace, size_t workspace_bytes) {
   const mp_gemm_desc_t d = desc(kernel);
-  return mp_gemm_ragged(context(), &d, case_.dimension, ends_.data(), a_->data(), b_->data(),
+  return mp_gemm_ragged(context(), &d, case_.ragged, ends_.data(), a_->data(), b_->data(),
                         (case_.in_place ? *d_ : *c_).data(), d_->data(), epilogue, workspace,
                         workspace_bytes, kStream);
 }
@@ -174,13 +154,7 @@ void RaggedRun::replay(const std::string &kernel, const std::vector<std::vector<
   expect();
 }
 
-std::string RaggedRun::repro() const {
-  RaggedCase launched = case_;
-  launched.kernel = launched_kernel_;
-  return "MP_REPRO=\"" + to_string(launched) + "\" mptests \"[repro-ragged]\"";
-}
-
-std::vector<std::string> check_ragged(const RaggedCase &c) {
+std::vector<std::string> check_ragged(const GemmCase &c) {
   RaggedRun run(c);
   const std::vector<std::string> kernels = run.kernels();
   for (const std::string &kernel : kernels)
@@ -190,7 +164,7 @@ std::vector<std::string> check_ragged(const RaggedCase &c) {
 }
 
 void check_ragged(const std::string &line) {
-  for (const RaggedCase &c : ragged_cases(line)) check_ragged(c);
+  for (const GemmCase &c : gemm_cases(line)) check_ragged(c);
 }
 
 }  // namespace mptest

@@ -196,12 +196,6 @@ std::vector<uint8_t> GemmRun::input_bits() const {
   return bits;
 }
 
-std::string GemmRun::repro() const {
-  GemmCase launched = case_;
-  launched.kernel = launched_kernel_;
-  return "MP_REPRO=\"" + to_string(launched) + "\" mptests \"[repro]\"";
-}
-
 bool is_wgmma(const std::string &kernel) {
   return kernel.starts_with("wgmma");
 }

@@ -20,7 +20,7 @@ class GemmRun : public OutputRun {
   std::vector<std::string> kernels() const override;
   size_t workspace_bytes(const std::string &kernel) const override;
   void reset_outputs() override;
-  std::string repro() const override;
+  std::string repro() const override { return repro_of(case_, launched_kernel_); }
 
   /// Returns the product as an item of a group that the caller launches.
   mp_gemm_group_item_t group_item() const;
@@ -35,6 +35,7 @@ class GemmRun : public OutputRun {
   void upload_inputs(const Matrices &before);
   std::vector<uint8_t> input_bits() const override;
 
+  GemmCase case_;
   oracle::GemmInputs inputs_;
   Layout layout_a_, layout_b_, layout_c_, layout_d_, layout_aux_;
   std::optional<DeviceMatrices> a_, b_, c_;
@@ -49,7 +50,6 @@ class GemmRun : public OutputRun {
   void upload_pointers();
   int64_t stray_item(char operand) const;
 
-  GemmCase case_;
   DeviceBuffer<void *> items_{4 * case_.batch};  ///< A, B, C, D of each item, for mp_gemm_batched
 };
 

@@ -4,7 +4,8 @@
 // checks guard zones, padding and inputs, and C holds NaN wherever it must not be read.
 #include <cstdlib>
 
-#include "gemm_run.h"
+#include "gemm_group.h"
+#include "gemm_ragged.h"
 
 using namespace mptest;
 
@@ -84,8 +85,11 @@ TEST_CASE("gemm: a case prints as a line that reads back as the same case", "[ge
       "activation=dgelu bias=fp16 seed=7 kernel=simt_64x64x16";
   const GemmCase c = gemm_case(line);
   CHECK((c.m == 129 && c.cd == MP_FP32 && c.alpha == -2 && c.shared_b && c.fill == Fill::kReal));
-  CHECK(to_string(c) == line);
-  CHECK_THROWS(gemm_case("m=1 rows=2"));
+  for (const std::string &each : {line, line + " items=129x64x72,0x5x3,64x8x16+5@ad!",
+                                  line + " ragged=k infinite=7 ends=1,-5,90"})
+    CHECK(to_string(gemm_case(each)) == each);
+  for (const char *const wrong : {"m=1 rows=2", "m=1 items=1x2", "m=1 ragged=n"})
+    CHECK_THROWS(gemm_case(wrong));
 }
 
 TEST_CASE("gemm: a line with alternatives stands for every combination", "[gemm][short]") {
@@ -113,5 +117,9 @@ TEST_CASE("gemm: a line with alternatives stands for every combination", "[gemm]
 TEST_CASE("gemm: the case in MP_REPRO", "[.repro]") {
   const char *const line = std::getenv("MP_REPRO");
   REQUIRE(line != nullptr);
-  check_library_choice(line);
+  const GemmCase c = gemm_case(line);
+  const auto launch = [&](auto run) { check_launch(run, c.kernel, Misaligned::kNo); };
+  if (!c.items.empty()) return launch(GroupRun(c));
+  if (!c.ends.empty()) return launch(RaggedRun(c));
+  launch(GemmRun(c));
 }

@@ -41,14 +41,14 @@ TEST_CASE("gemm group: one, two and only empty products", "[gemm][short]") {
 }
 
 TEST_CASE("gemm group: a hundred products", "[gemm]") {
-  for (GroupCase &c : group_cases("op=NN|TT types=each beta=-2 found_inf=1")) {
+  for (GemmCase &c : gemm_cases("op=NN|TT types=each beta=-2 found_inf=1")) {
     c.items = many_shapes(100, 5);
     check_group(c);
   }
 }
 
 TEST_CASE("gemm group: more products than launch parameters can hold", "[gemm]") {
-  GroupCase c = group_case("op=NT");
+  GemmCase c = gemm_case("op=NT");
   c.items.assign(1500, {2, 3, 8});
   check_group(c);
 }
@@ -87,7 +87,7 @@ TEST_CASE("gemm group: any product raises found_inf, none clears it", "[gemm][sh
   check_group(
       "items=65x40x72!,0x3x3,20x130x16,8x8x8|65x40x72,0x3x3,20x130x16!,8x8x8|"
       "65x40x72,0x3x3,20x130x16,8x8x8! cd=fp16 found_inf=0|1 beta=0|1");
-  GroupRun run(group_case("items=65x40x72,0x3x3,20x130x16,8x8x8 cd=fp16 found_inf=1"));
+  GroupRun run(gemm_case("items=65x40x72,0x3x3,20x130x16,8x8x8 cd=fp16 found_inf=1"));
   for (const float before : {0.0f, 1.0f}) {
     run.found_inf_start = before;
     check_launch(run, "", Misaligned::kNo);
@@ -97,7 +97,7 @@ TEST_CASE("gemm group: any product raises found_inf, none clears it", "[gemm][sh
 
 TEST_CASE("gemm group: any workspace size is accepted", "[gemm][short]") {
   // Split-k is faster for a long k and few tiles.
-  GroupRun run(group_case("items=64x64x4096,33x40x64,20x64x1000 op=TN cd=fp16"));
+  GroupRun run(gemm_case("items=64x64x4096,33x40x64,20x64x1000 op=TN cd=fp16"));
   const size_t wanted = run.workspace_bytes("");
   for (const size_t bytes : {size_t{0}, size_t{256}, wanted / 2, wanted, wanted + 4096}) {
     CAPTURE(bytes);
@@ -106,9 +106,9 @@ TEST_CASE("gemm group: any workspace size is accepted", "[gemm][short]") {
 }
 
 TEST_CASE("gemm group: repeated calls give the same bits for any initial workspace", "[gemm]") {
-  for (const GroupCase &c :
-       group_cases("items=130x67x555,64x64x2048,5x9x300 op=NN|NT|TN|TT types=each fill=real "
-                   "alpha=0.3 beta=-1.7")) {
+  for (const GemmCase &c :
+       gemm_cases("items=130x67x555,64x64x2048,5x9x300 op=NN|NT|TN|TT types=each fill=real "
+                  "alpha=0.3 beta=-1.7")) {
     GroupRun run(c);
     check_same_bits(run, "");
   }
@@ -155,20 +155,4 @@ TEST_CASE("gemm group: products may share A and write adjacent rows of one D", "
   require_ok(mp_stream_sync(context(), kStream));
   CHECK(device_d->download().values == expected.values);
   CHECK(device_d->damage() == "");
-}
-
-TEST_CASE("gemm group: printing and parsing preserve a case", "[gemm][short]") {
-  const std::string line =
-      "m=1 n=1 k=1 op=TN ab=bf16 cd=fp32 beta=-2 kernel=simt_64x64x16 "
-      "items=129x64x72,0x5x3,64x8x16+5@ad!";
-  CHECK(to_string(group_case(line)) == line);
-  CHECK_THROWS(group_case("m=1 items=1x2"));
-}
-
-TEST_CASE("gemm group: the case in MP_REPRO", "[.repro-group]") {
-  const char *const line = std::getenv("MP_REPRO");
-  REQUIRE(line != nullptr);
-  const GroupCase c = group_case(line);
-  GroupRun run(c);
-  check_launch(run, c.common.kernel, Misaligned::kNo);
 }

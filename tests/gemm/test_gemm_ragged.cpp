@@ -28,22 +28,22 @@ std::vector<int32_t> many_groups(int count, int64_t bound, uint64_t seed) {
   return ends;
 }
 
-RaggedCase random_case(Random &random) {
-  RaggedCase c;
-  c.dimension = random.integer(0, 1) == 0 ? MP_RAGGED_M : MP_RAGGED_K;
+GemmCase random_case(Random &random) {
+  GemmCase c;
+  c.ragged = random.integer(0, 1) == 0 ? MP_RAGGED_M : MP_RAGGED_K;
   c.m = random.integer(1, 150);
   c.n = random.integer(1, 150);
   c.k = random.integer(0, 150);
-  (c.dimension == MP_RAGGED_M ? c.m : c.k) = random.integer(1, 400);
-  c.ends = many_groups(static_cast<int>(random.integer(1, 40)),
-                       c.dimension == MP_RAGGED_M ? c.m : c.k, random.bits());
+  (c.ragged == MP_RAGGED_M ? c.m : c.k) = random.integer(1, 400);
+  c.ends = many_groups(static_cast<int>(random.integer(1, 40)), c.ragged == MP_RAGGED_M ? c.m : c.k,
+                       random.bits());
   c.op = std::array{"NN", "NT", "TN", "TT"}[random.integer(0, 3)];
   c.ab = any(random, kDtypes);
   c.cd = any(random, kDtypes);
   c.beta = static_cast<float>(random.integer(-1, 1));
   c.scale = random.integer(0, 1) == 0 ? 0.0f : 2.0f;
   c.in_place = c.beta != 0.0f && random.integer(0, 1) == 0;
-  c.shared_b = c.dimension == MP_RAGGED_M && random.integer(0, 3) == 0;
+  c.shared_b = c.ragged == MP_RAGGED_M && random.integer(0, 3) == 0;
   c.pad = random.integer(0, 9);
   c.multiple = random.integer(0, 1) == 0 ? 8 : 1;
   c.offset = random.integer(0, 3) == 0 ? 1 : 0;
@@ -59,11 +59,11 @@ TEST_CASE("gemm ragged: generated problems", "[gemm]") {
 }
 
 TEST_CASE("gemm ragged: every kernel, order and type is exact", "[gemm]") {
-  for (const RaggedCase &c : ragged_cases(kUneven + "op=NN|NT|TN|TT types=all")) {
+  for (const GemmCase &c : gemm_cases(kUneven + "op=NN|NT|TN|TT types=all")) {
     INFO(to_string(c));
     const std::vector<std::string> ran = check_ragged(c);
     CHECK(std::ranges::count(ran, "simt_64x64x16") == 1);
-    const bool shares_rows = c.dimension == MP_RAGGED_M ? c.op[0] == 'T' : c.op != "TN";
+    const bool shares_rows = c.ragged == MP_RAGGED_M ? c.op[0] == 'T' : c.op != "TN";
     const bool expects_wgmma = device_info().arch == 90 && c.ab != MP_FP32 && !shares_rows;
     CHECK(std::ranges::any_of(ran, is_wgmma) == expects_wgmma);
   }
@@ -85,7 +85,7 @@ TEST_CASE("gemm ragged: invalid ends cause no access outside the matrices", "[ge
 }
 
 TEST_CASE("gemm ragged: more groups than a warp has lanes", "[gemm][short]") {
-  for (RaggedCase &c : ragged_cases("ragged/m/k=m/150/24|k/11/150 n=9 cd=fp16")) {
+  for (GemmCase &c : gemm_cases("ragged/m/k=m/150/24|k/11/150 n=9 cd=fp16")) {
     for (const int count : {32, 33, 100}) {
       c.ends = many_groups(count, 150, 3);
       check_ragged(c);
@@ -104,7 +104,7 @@ TEST_CASE("gemm ragged: one B for all groups, padded rows, in-place D", "[gemm][
 }
 
 TEST_CASE("gemm ragged: operands that are not 16-byte aligned", "[gemm][short]") {
-  for (const RaggedCase &c : ragged_cases(both(100) + "ends=5,60,99 types=each offset=1")) {
+  for (const GemmCase &c : gemm_cases(both(100) + "ends=5,60,99 types=each offset=1")) {
     INFO(to_string(c));
     check_ragged(c);
     RaggedRun run(c);
@@ -130,7 +130,7 @@ TEST_CASE("gemm ragged: an infinity in A does not reach D if alpha = 0 or *scale
 }
 
 TEST_CASE("gemm ragged: a repeated call reads the current ends", "[gemm][short]") {
-  for (const RaggedCase &c : ragged_cases(both(130) + "ends=130,130,130,130 op=TN types=each")) {
+  for (const GemmCase &c : gemm_cases(both(130) + "ends=130,130,130,130 op=TN types=each")) {
     RaggedRun run(c);
     for (const std::string &kernel : run.kernels()) {
       run.replay(kernel, {{0, 7, 7, 130}, {130, 130, 130, 130}, {64, 128, 129, 130}});
@@ -141,32 +141,17 @@ TEST_CASE("gemm ragged: a repeated call reads the current ends", "[gemm][short]"
 
 TEST_CASE("gemm ragged: reals are within bounds and have the same bits in repeated calls",
           "[gemm]") {
-  for (const RaggedCase &c : ragged_cases(kUneven + "op=NT types=each fill=real")) {
+  for (const GemmCase &c : gemm_cases(kUneven + "op=NT types=each fill=real")) {
     RaggedRun run(c);
     for (const std::string &kernel : run.kernels()) check_same_bits(run, kernel);
   }
 }
 
 TEST_CASE("gemm ragged: any workspace size is accepted", "[gemm][short]") {
-  for (const RaggedCase &c : ragged_cases(both(130) + "ends=3,90,128 cd=fp16")) {
+  for (const GemmCase &c : gemm_cases(both(130) + "ends=3,90,128 cd=fp16")) {
     RaggedRun run(c);
     const size_t wanted = run.workspace_bytes("");
     for (const size_t bytes : {size_t{0}, wanted / 2, wanted, wanted + 4096})
       check_launch(run, "", bytes);
   }
-}
-
-TEST_CASE("gemm ragged: printing and parsing preserve a case", "[gemm][short]") {
-  const std::string line =
-      "m=72 n=40 k=90 op=TN ab=bf16 cd=fp32 beta=-2 ragged=k infinite=7 ends=1,-5,90";
-  CHECK(to_string(ragged_case(line)) == line);
-  CHECK_THROWS(ragged_case("m=1 ragged=n"));
-}
-
-TEST_CASE("gemm ragged: the case in MP_REPRO", "[.repro-ragged]") {
-  const char *const line = std::getenv("MP_REPRO");
-  REQUIRE(line != nullptr);
-  const RaggedCase c = ragged_case(line);
-  RaggedRun run(c);
-  check_launch(run, c.kernel, Misaligned::kNo);
 }

@@ -143,7 +143,7 @@ TEST_CASE("tuning: unaligned rows are copied if the table predicts a gain", "[ge
 }
 
 TEST_CASE("a group without workspace whose second product has odd rows", "[.]") {
-  GroupRun run(group_case("items=64x64x64,64x20x64 cd=fp16 multiple=1"));
+  GroupRun run(gemm_case("items=64x64x64,64x20x64 cd=fp16 multiple=1"));
   for (int i = 0; i < 2; ++i) check_launch(run, "", 0);
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("tuning: the slow product of a group is logged once", "[gemm]") {
 }
 
 TEST_CASE("small products as a group and a batch and in two contexts", "[.]") {
-  GroupRun run(group_case("items=64x64x64,8x20x8 cd=fp16 multiple=1"));
+  GroupRun run(gemm_case("items=64x64x64,8x20x8 cd=fp16 multiple=1"));
   for (int i = 0; i < 2; ++i) check_launch(run, "", Misaligned::kNo);
   check_library_choice("m=64 n=64 k=64 batch=2 pointers=1 kernel=wmma_128x128x32_s3");
 
