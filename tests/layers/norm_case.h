@@ -65,41 +65,31 @@ inline void add_residual(Case &c, mp_dtype_t dtype, float dropout) {
   c.dsum = random_reals(dtype, c.elems(), -1.0, 1.0, random);
 }
 
+/// Distances in x between rows and between groups.
+struct Strides {
+  int64_t row, group;
+};
+inline Strides strides_of(const Case &c) {
+  const int64_t inner = c.desc.columns + c.gap;
+  const int64_t outer = (c.rows_first ? c.desc.rows : c.desc.groups) * inner + c.gap;
+  return c.rows_first ? Strides{inner, outer} : Strides{outer, inner};
+}
+
 /// Tensor with the strides of x.
 class Strided {
  public:
   Strided(const Case &c, const Vector &values)
-      : is_reordered_(c.rows_first),
-        groups_(c.desc.groups),
-        columns_(c.desc.columns),
-        inner_(c.rows_first ? c.desc.rows : c.desc.groups),
-        outer_(c.rows_first ? c.desc.groups : c.desc.rows),
-        memory_(c.desc.dtype, outer_, inner_, columns_, columns_ + c.gap,
-                inner_ * (columns_ + c.gap) + c.gap, c.offset, values.empty() ? kCanary : kPoison) {
-    if (values.empty()) return;
-    Matrices all(outer_, inner_, columns_);
-    for (size_t i = 0; i < values.size(); ++i) all.values[position(i)] = values[i];
-    memory_.upload(all);
+      : memory_(c.desc.dtype, c.desc.rows, c.desc.groups, c.desc.columns, strides_of(c).group,
+                strides_of(c).row, c.offset, values.empty() ? kCanary : kPoison) {
+    if (!values.empty()) memory_.upload({c.desc.rows, c.desc.groups, c.desc.columns, values});
   }
   void *data() const { return memory_.data(); }
   Vector download() const {
     CHECK(memory_.damage() == "");
-    const Matrices all = memory_.download();
-    Vector values(all.values.size());
-    for (size_t i = 0; i < values.size(); ++i) values[i] = all.values[position(i)];
-    return values;
+    return memory_.download().values;
   }
 
  private:
-  size_t position(size_t i) const {
-    if (!is_reordered_) return i;
-    const auto columns = static_cast<size_t>(columns_), groups = static_cast<size_t>(groups_);
-    const size_t vector = i / columns, row = vector / groups, group = vector % groups;
-    return (group * static_cast<size_t>(inner_) + row) * columns + i % columns;
-  }
-
-  bool is_reordered_;
-  int64_t groups_, columns_, inner_, outer_;
   DeviceMatrices memory_;
 };
 
@@ -120,9 +110,7 @@ class Dense {
 inline mp_norm_desc_t with_strides(const Case &c) {
   mp_norm_desc_t d = c.desc;
   if (c.gap == 0 && !c.rows_first) return d;
-  int64_t inner = d.columns + c.gap;
-  int64_t outer = (c.rows_first ? d.rows : d.groups) * inner + c.gap;
-  d.x_row = c.rows_first ? inner : outer, d.x_group = c.rows_first ? outer : inner;
+  d.x_row = strides_of(c).row, d.x_group = strides_of(c).group;
   if (c.in_place) d.y_row = d.x_row, d.y_group = d.x_group;
   return d;
 }

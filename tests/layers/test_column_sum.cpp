@@ -44,9 +44,8 @@ std::vector<double> run(const SumCase &c, const Matrices &x, const std::vector<d
 
 /// Sums of these are exact in every type.
 Matrices integers(int64_t rows, int64_t columns) {
-  Matrices x(1, rows, columns);
-  x.values = random_integers(rows * columns, 2, static_cast<uint64_t>(rows * 131 + columns));
-  return x;
+  const auto seed = static_cast<uint64_t>(rows * 131 + columns);
+  return {1, rows, columns, random_integers(rows * columns, 2, seed)};
 }
 
 void check_exact(const SumCase &c) {
@@ -98,8 +97,7 @@ TEST_CASE("column sum: the bits are those of dbias of a product", "[layers][colu
   require_ok(mp_gemm(context(), &gemm, a.data(), b.data(), nullptr, d.data(), &e, workspace.data(),
                      1 << 20, kStream));
   const SumCase c = make_case(kRows, kColumns);
-  Matrices x(1, kRows, kColumns);
-  x.values = d.download();
+  const Matrices x(1, kRows, kColumns, d.download());
   const std::vector<float> wanted = dbias.download();
   CHECK(run(c, x, std::vector<double>(kColumns)) ==
         std::vector<double>(wanted.begin(), wanted.end()));
@@ -180,9 +178,7 @@ TEST_CASE("sum rows: more rows than one block processes", "[layers][sum_rows]") 
 TEST_CASE("sum rows: the sum is fp32, in ascending order, and rounded once",
           "[layers][sum_rows][short]") {
   const auto d = mp_sum_rows_desc_default(3 * 37, 3, 9, MP_FP32);
-  Matrices x(1, d.rows, d.columns);
-  Random random(5);
-  x.values = random_reals(MP_FP32, d.rows * d.columns, -1.0, 1.0, random);
+  const Matrices x(1, d.rows, d.columns, random_reals(MP_FP32, d.rows * d.columns, -1.0, 1.0, 5));
   Matrices wanted(1, 3, 9);
   for (int64_t i = 0; i < d.rows; i++)
     for (int64_t j = 0; j < 9; j++) {

@@ -32,22 +32,22 @@ struct Layer {
 };
 
 Layer make_layer(const Kind &kind, int64_t rows, int64_t columns, mp_dtype_t dtype) {
-  Layer l{mp_glu_desc_default(kind.forward, rows, columns, dtype), kind,
-          Matrices(1, rows, 2 * columns), Matrices(1, rows, columns)};
   Random random(static_cast<uint64_t>(rows * 1000 + columns));
   // Products of two are exact in every type.
-  l.x.values = random_integers(2 * rows * columns, 15, random);
-  l.dy.values = random_integers(rows * columns, 15, random);
-  return l;
+  return {mp_glu_desc_default(kind.forward, rows, columns, dtype), kind,
+          Matrices(1, rows, 2 * columns, random_integers(2 * rows * columns, 15, random)),
+          Matrices(1, rows, columns, random_integers(rows * columns, 15, random))};
 }
 
 void fill_with_reals(Layer &l, double range) {
   Random random(static_cast<uint64_t>(l.desc.columns));
-  const int64_t count = l.desc.rows * l.desc.columns;
-  l.x = {1, l.desc.rows, 2 * l.desc.columns};
-  l.dy = {1, l.desc.rows, l.desc.columns};
-  l.x.values = random_reals(l.desc.dtype, 2 * count, -range, range, random);
-  l.dy.values = random_reals(l.desc.dtype, count, -range, range, random);
+  const auto reals = [&](int64_t columns) {
+    const int64_t rows = l.desc.rows;
+    return Matrices(1, rows, columns,
+                    random_reals(l.desc.dtype, rows * columns, -range, range, random));
+  };
+  l.x = reals(2 * l.desc.columns);
+  l.dy = reals(l.desc.columns);
 }
 
 Matrices forward(const Layer &l) {

@@ -102,29 +102,29 @@ void fill_with_reals(Layer &l, double range) {
   for (double &x : l.b) x = round_to(l.desc.dtype_b, random.real(-range, range));
 }
 
-/// Returns b as stored, with NaN between its rows.
-std::vector<double> laid_out(const Layer &l) {
-  const int64_t rows = l.rows_of_b();
-  std::vector<double> memory(static_cast<size_t>((rows - 1) * l.desc.ld_b + l.desc.columns), kNaN);
-  for (int64_t i = 0; i < rows; i++)
-    std::copy_n(l.b.begin() + i * l.desc.columns, l.desc.columns, memory.begin() + i * l.desc.ld_b);
-  return memory;
-}
-
 std::vector<double> run(const Layer &l) {
-  const DeviceArray a(l.desc.dtype, l.a, l.a_offset), b(l.desc.dtype_b, laid_out(l), l.b_offset),
-      beside(l.desc.dtype, static_cast<int64_t>(l.a.size()), l.y_offset, kCanary);
-  const DeviceArray &y = l.in_place == InPlace::kA ? a : l.in_place == InPlace::kB ? b : beside;
+  const mp_pointwise_desc_t &d = l.desc;
+  const int64_t rows_of_b = l.rows_of_b();
+  const auto dense = [&](int64_t offset, uint8_t pattern) {
+    return DeviceMatrices(d.dtype, 1, d.rows, d.columns, d.columns, 0, offset, pattern);
+  };
+  DeviceMatrices a = dense(l.a_offset, kPoison), beside = dense(l.y_offset, kCanary),
+                 b(d.dtype_b, 1, rows_of_b, d.columns, d.ld_b, 0, l.b_offset, kPoison);
+  a.upload({1, d.rows, d.columns, l.a});
+  b.upload({1, rows_of_b, d.columns, {l.b.begin(), l.b.begin() + rows_of_b * d.columns}});
+  const DeviceMatrices &y = l.in_place == InPlace::kA ? a : l.in_place == InPlace::kB ? b : beside;
   const auto a_bits = a.download_bits(), b_bits = b.download_bits();
   const bool has_b = reads_b(l.function());
   const GradStats stats;
   require_ok(mp_pointwise(context(), &l.desc, a.data(), has_b ? b.data() : nullptr, y.data(),
                           stats.get(), kStream));
   require_ok(mp_stream_sync(context(), kStream));
-  stats.check(y.download());
+  const std::vector<double> got = y.download().values;
+  stats.check(got);
+  CHECK(y.damage() == "");
   CHECK((l.in_place == InPlace::kA || a.download_bits() == a_bits));
   CHECK((l.in_place == InPlace::kB || b.download_bits() == b_bits));
-  return y.download();
+  return got;
 }
 
 // ---------------------------------------------------------------------------- oracle

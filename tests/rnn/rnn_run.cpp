@@ -7,70 +7,38 @@ namespace mptest {
 
 // ---------------------------------------------------------------------------- rows
 
-StepArray::StepArray(const RnnCase &c, int64_t columns, uint8_t pattern)
-    : c_(c), columns_(columns), pattern_(pattern) {
+StepArray::StepArray(const RnnCase &c, int64_t columns, uint8_t pattern) : columns_(columns) {
   const int64_t batch = c.desc.batch, timesteps = c.desc.timesteps;
   const int64_t gap = c.layout == RnnLayout::kDense ? 0 : c.desc.hidden_size % 2 == 0 ? 8 : 3;
   row_ = columns + gap;
   step_ = batch * row_ + gap;
-  int64_t elements = timesteps * step_;
   if (c.layout == RnnLayout::kBatchMajor) {
     step_ = columns + gap;
     row_ = timesteps * step_ + gap;
-    elements = batch * row_;
   }
-  if (c.packed) {
-    row_ = columns + gap;
-    int64_t rows = 0;
-    for (int64_t t = 0; t < timesteps; ++t)
-      for (int64_t n = 0; n < batch; ++n) packed_rows_.push_back(c.has_step(n, t) ? rows++ : -1);
-    elements = rows * row_;
-  }
-  array_.emplace(c.desc.dtype, elements, c.offset, pattern);
-}
-
-int64_t StepArray::at(int64_t t, int64_t n) const {
-  if (!c_.packed) return t * step_ + n * row_;
-  const int64_t row = packed_rows_[static_cast<size_t>(t * c_.desc.batch + n)];
-  return row < 0 ? -1 : row * row_;
+  for (int64_t t = 0; t < timesteps; ++t)
+    for (int64_t n = 0; n < batch; ++n)
+      if (!c.packed || c.has_step(n, t)) numbers_.push_back(t * batch + n);
+  rows_ =
+      c.packed ? Matrices(1, std::ssize(numbers_), columns) : Matrices(timesteps, batch, columns);
+  elements_ = static_cast<size_t>(timesteps * batch * columns);
+  memory_.emplace(c.desc.dtype, rows_.count, rows_.rows, columns, row_, step_, c.offset, pattern);
 }
 
 void StepArray::upload(const Values &values) {
-  Values all = array_->download();
-  for (double &value : all) value = std::nan("");
-  for (int64_t t = 0; t < c_.desc.timesteps; ++t)
-    for (int64_t n = 0; n < c_.desc.batch; ++n)
-      for (int64_t j = 0; j < columns_ && at(t, n) >= 0; ++j)
-        all[static_cast<size_t>(at(t, n) + j)] =
-            values[static_cast<size_t>((t * c_.desc.batch + n) * columns_ + j)];
-  array_->upload(all);
+  auto to = rows_.values.begin();
+  for (const int64_t number : numbers_)
+    to = std::copy_n(values.begin() + number * columns_, columns_, to);
+  memory_->upload(rows_);
 }
 
 Values StepArray::download() const {
-  const Values all = array_->download();
-  Values values(static_cast<size_t>(c_.desc.timesteps * c_.desc.batch * columns_));
-  for (int64_t t = 0; t < c_.desc.timesteps; ++t)
-    for (int64_t n = 0; n < c_.desc.batch; ++n)
-      for (int64_t j = 0; j < columns_ && at(t, n) >= 0; ++j)
-        values[static_cast<size_t>((t * c_.desc.batch + n) * columns_ + j)] =
-            all[static_cast<size_t>(at(t, n) + j)];
+  const Matrices rows = memory_->download();
+  Values values(elements_);
+  for (size_t i = 0; i < numbers_.size(); ++i)
+    std::copy_n(rows.values.begin() + static_cast<int64_t>(i) * columns_, columns_,
+                values.begin() + numbers_[i] * columns_);
   return values;
-}
-
-std::string StepArray::damage() const {
-  const std::string guards = array_->guard_damage();
-  if (!guards.empty()) return guards;
-  const std::vector<uint8_t> bits = array_->download_bits();
-  const size_t element = mp_dtype_size(c_.desc.dtype);
-  std::vector<bool> is_row(bits.size(), false);
-  for (int64_t t = 0; t < c_.desc.timesteps; ++t)
-    for (int64_t n = 0; n < c_.desc.batch; ++n)
-      for (size_t i = 0; i < static_cast<size_t>(columns_) * element && at(t, n) >= 0; ++i)
-        is_row[static_cast<size_t>(at(t, n)) * element + i] = true;
-  for (size_t i = 0; i < bits.size(); ++i)
-    if (!is_row[i] && bits[i] != pattern_)
-      return format("byte %zu, between two rows, was written", i);
-  return "";
 }
 
 // ---------------------------------------------------------------------------- calls

@@ -14,23 +14,20 @@ class StepArray {
  public:
   StepArray(const RnnCase &c, int64_t columns, uint8_t pattern);
 
-  void *data() const { return array_->data(); }
+  void *data() const { return memory_->data(); }
   int64_t step() const { return step_; }
   int64_t row() const { return row_; }
   void upload(const Values &values);  ///< packed layouts: only existing rows
   Values download() const;            ///< packed layouts: 0 for missing rows
   /// Returns "" or that elements between the rows were written.
-  std::string damage() const;
+  std::string damage() const { return memory_->damage(); }
 
  private:
-  /// Returns the index of the first element of a row; -1 if the row does not exist.
-  int64_t at(int64_t t, int64_t n) const;
-
-  const RnnCase &c_;
   int64_t columns_, step_, row_;
-  uint8_t pattern_;
-  std::vector<int64_t> packed_rows_;
-  std::optional<DeviceArray> array_;
+  std::vector<int64_t> numbers_;  ///< t batch + n of each row in memory
+  Matrices rows_;                 ///< in memory: packed, a single matrix
+  size_t elements_;               ///< including missing rows
+  std::optional<DeviceMatrices> memory_;
 };
 
 class RnnRun {

@@ -219,6 +219,8 @@ struct Matrices {
         rows(rows),
         cols(cols),
         values(static_cast<size_t>(count * rows * cols), value) {}
+  Matrices(int64_t count, int64_t rows, int64_t cols, std::vector<double> values)
+      : count(count), rows(rows), cols(cols), values(std::move(values)) {}
 
   double &at(int64_t item, int64_t i, int64_t j) {
     return values[static_cast<size_t>((item * rows + i) * cols + j)];
