@@ -3,8 +3,6 @@
 
 #include <iterator>
 
-#include "conv_run.h"
-#include "oracle_conv.h"
 #include "tests/support/any.h"
 #include "tests/support/case_text.h"
 
@@ -123,11 +121,6 @@ ConvCase draw_shape(Random &random) {
   return v;
 }
 
-int64_t products(const ConvCase &v) {
-  const oracle::Convolution shape = convolution_of(v);
-  return shape.n * shape.p() * shape.q() * shape.k * shape.r * shape.s * shape.group_c();
-}
-
 }  // namespace
 
 ConvCase random_conv(Random &random, int64_t most_products) {
@@ -137,7 +130,7 @@ ConvCase random_conv(Random &random, int64_t most_products) {
   constexpr const char *kStrays[] = {"", "1", "2", "d", "x", "2d"};
   ConvCase v = draw_shape(random);
   const auto is_wanted = [&] {
-    const int64_t count = products(v);
+    const int64_t count = v.pixels() * v.elements_of_filter();  // products
     return count <= most_products && (count > 0 || one_in(10, random));
   };
   while (!is_wanted()) v = draw_shape(random);

@@ -24,6 +24,20 @@ struct ConvCase : OutputCase {
   /// Operands offset by one element more than `offset`: 1, 2 the inputs, d the output, x aux.
   std::string stray;
   bool special_in_second = false;  ///< in the second input (filter; wgrad: dy) instead of the first
+
+  int64_t p() const { return outputs(pad_top + h + pad_bottom, r, stride_h, dilation_h); }
+  int64_t q() const { return outputs(pad_left + w + pad_right, s, stride_w, dilation_w); }
+  int64_t pixels() const { return n * p() * q(); }
+  int64_t group_c() const { return c / groups; }
+  int64_t group_k() const { return k / groups; }
+  int64_t elements_of_x() const { return int64_t{n} * h * w * c; }
+  int64_t elements_of_y() const { return pixels() * k; }
+  int64_t elements_of_filter() const { return int64_t{k} * r * s * group_c(); }
+
+  static int64_t outputs(int64_t padded, int64_t filter, int64_t stride, int64_t dilation) {
+    const int64_t covered = dilation * (filter - 1) + 1;
+    return padded < covered ? 0 : (padded - covered) / stride + 1;
+  }
 };
 
 /// Prints the fields that differ from a default ConvCase.

@@ -5,26 +5,6 @@
 
 namespace mptest {
 
-namespace {
-
-size_t elements_of_x(const oracle::Convolution &v) {
-  return static_cast<size_t>(v.n * v.h * v.w * v.c);
-}
-size_t elements_of_y(const oracle::Convolution &v) {
-  return static_cast<size_t>(v.n * v.p() * v.q() * v.k);
-}
-size_t elements_of_filter(const oracle::Convolution &v) {
-  return static_cast<size_t>(v.k * v.r * v.s * v.group_c());
-}
-
-}  // namespace
-
-oracle::Convolution convolution_of(const ConvCase &c) {
-  return {c.n,        c.h,          c.w,          c.c,        c.k,         c.r,
-          c.s,        c.pad_top,    c.pad_bottom, c.pad_left, c.pad_right, c.stride_h,
-          c.stride_w, c.dilation_h, c.dilation_w, c.groups};
-}
-
 mp_conv2d_desc_t desc_of(const ConvCase &c) {
   mp_conv2d_desc_t d = mp_conv2d_desc_default(c.n, c.h, c.w, c.c, c.k, c.r, c.s, c.ab);
   d.dtype_out = c.cd;
@@ -43,26 +23,24 @@ mp_conv2d_desc_t desc_of(const ConvCase &c) {
   return d;
 }
 
-ConvRun::ConvRun(const ConvCase &c)
-    : OutputRun(c, oracle::empty_sums(convolution_of(c), c.op).sum.cols),
-      case_(c),
-      shape_(convolution_of(c)) {
+ConvRun::ConvRun(const ConvCase &c) : OutputRun(c, oracle::empty_sums(c, c.op).sum.cols), case_(c) {
   fill_inputs();
   expected_ =
-      oracle::apply_epilogue(oracle::convolve(shape_, c.op, first_, second_), epilogue_inputs_);
+      oracle::apply_epilogue(oracle::convolve(case_, c.op, first_, second_), epilogue_inputs_);
   if (c.special != Special::kNone && c.special_in_second)
-    expected_.may_be_nan = oracle::reached_by_zeros(shape_, c.op, second_);
+    expected_.may_be_nan = oracle::reached_by_zeros(case_, c.op, second_);
   upload_inputs();
 }
 
 void ConvRun::fill_inputs() {
   const ConvCase &c = case_;
-  const oracle::Sums sums = oracle::empty_sums(shape_, c.op);
+  const oracle::Sums sums = oracle::empty_sums(case_, c.op);
   const ExactPlan plan = plan_fill(c, sums.terms);
   Random random(static_cast<uint64_t>(c.seed));
 
-  first_.resize(c.op == MP_CONV_DGRAD ? elements_of_y(shape_) : elements_of_x(shape_));
-  second_.resize(c.op == MP_CONV_WGRAD ? elements_of_y(shape_) : elements_of_filter(shape_));
+  first_.resize(static_cast<size_t>(c.op == MP_CONV_DGRAD ? c.elements_of_y() : c.elements_of_x()));
+  second_.resize(
+      static_cast<size_t>(c.op == MP_CONV_WGRAD ? c.elements_of_y() : c.elements_of_filter()));
   fill(first_, random, c.fill, plan.range, c.ab);
   fill(second_, random, c.fill, plan.range, c.ab);
   if (c.fill != Fill::kReal) thin_out_second(plan.period);
@@ -77,16 +55,16 @@ void ConvRun::fill_inputs() {
 /// filter, over k, r, s of a filter, or over n, p, q of dy.
 void ConvRun::thin_out_second(int64_t period) {
   if (period == 1) return;
-  const int64_t c_count = shape_.group_c(), taps = shape_.r * shape_.s;
+  const int64_t c_count = case_.group_c(), taps = int64_t{case_.r} * case_.s;
   for (size_t at = 0; at < second_.size(); ++at) {
     const int64_t index = static_cast<int64_t>(at);
     int64_t term = index % (taps * c_count), output = index / (taps * c_count);
     if (case_.op == MP_CONV_DGRAD) {
-      term = index / (taps * c_count) % shape_.group_k() * taps + index / c_count % taps;
+      term = index / (taps * c_count) % case_.group_k() * taps + index / c_count % taps;
       output = index % c_count;
     } else if (case_.op == MP_CONV_WGRAD) {
-      term = index / shape_.k;
-      output = index % shape_.k;
+      term = index / case_.k;
+      output = index % case_.k;
     }
     if ((term + output) % period != 0) second_[at] = 0.0;
   }
@@ -164,8 +142,7 @@ void check_conv(const ConvCase &c) {
   const bool is_misaligned = c.offset != 0 || !c.stray.empty();
   const int checked = check_kernels(run, is_misaligned ? Misaligned::kYes : Misaligned::kNo,
                                     [](const std::string &) { return true; });
-  const oracle::Convolution shape = convolution_of(c);
-  if (shape.n * shape.p() * shape.q() > 0) CHECK(checked > 0);
+  if (c.pixels() > 0) CHECK(checked > 0);
 
   const size_t wanted = run.workspace_bytes("");
   check_launch(run, "", wanted);

@@ -12,7 +12,6 @@
 
 namespace mptest {
 
-oracle::Convolution convolution_of(const ConvCase &c);
 /// Returns the descriptor of the case, with the kernel that the case names.
 mp_conv2d_desc_t desc_of(const ConvCase &c);
 
@@ -36,7 +35,6 @@ class ConvRun : public OutputRun {
   int64_t offset_of(char operand) const;
 
   ConvCase case_;
-  oracle::Convolution shape_;
   std::vector<double> first_, second_;  ///< x or dy; filter, or dy in wgrad
   oracle::EpilogueInputs epilogue_inputs_;
   std::optional<DeviceArray> device_first_, device_second_;

@@ -16,30 +16,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "conv_cases.h"
 #include "tests/support/oracle.h"
 
 namespace mptest::oracle {
 
-struct Convolution {
-  int64_t n, h, w, c, k, r, s;
-  int64_t pad_top, pad_bottom, pad_left, pad_right;
-  int64_t stride_h, stride_w, dilation_h, dilation_w;
-  int64_t groups;
-
-  int64_t p() const { return outputs(pad_top + h + pad_bottom, r, stride_h, dilation_h); }
-  int64_t q() const { return outputs(pad_left + w + pad_right, s, stride_w, dilation_w); }
-  int64_t group_c() const { return c / groups; }
-  int64_t group_k() const { return k / groups; }
-
-  static int64_t outputs(int64_t padded, int64_t filter, int64_t stride, int64_t dilation) {
-    const int64_t covered = dilation * (filter - 1) + 1;
-    return padded < covered ? 0 : (padded - covered) / stride + 1;
-  }
-};
-
 /// Calls visit(x, f, y) with the indices of every term; x is -1 outside the image.
 template <typename Visit>
-void each_term(const Convolution &v, Visit visit) {
+void each_term(const ConvCase &v, Visit visit) {
   const int64_t p_count = v.p(), q_count = v.q();
   for (int64_t n = 0; n < v.n; ++n) {
     for (int64_t p = 0; p < p_count; ++p) {
@@ -67,26 +51,25 @@ void each_term(const Convolution &v, Visit visit) {
 
 /// Returns zero sums with the shape that an epilogue receives; `terms` of the longest sum, padding
 /// included.
-inline Sums empty_sums(const Convolution &v, mp_conv_op_t op) {
-  const int64_t pixels = v.n * v.p() * v.q();
+inline Sums empty_sums(const ConvCase &v, mp_conv_op_t op) {
   switch (op) {
     case MP_CONV_FPROP: {
-      const Matrices y(1, pixels, v.k);
+      const Matrices y(1, v.pixels(), v.k);
       return {y, y, v.r * v.s * v.group_c()};
     }
     case MP_CONV_DGRAD: {
-      const Matrices dx(1, v.n * v.h * v.w, v.c);
+      const Matrices dx(1, int64_t{v.n} * v.h * v.w, v.c);
       return {dx, dx, v.r * v.s * v.group_k()};
     }
     default: {
       const Matrices dfilter(1, v.k, v.r * v.s * v.group_c());
-      return {dfilter, dfilter, pixels};
+      return {dfilter, dfilter, v.pixels()};
     }
   }
 }
 
 /// @param first, second  the inputs in the order of the arguments of mp_conv2d_*
-inline Sums convolve(const Convolution &v, mp_conv_op_t op, const std::vector<double> &first,
+inline Sums convolve(const ConvCase &v, mp_conv_op_t op, const std::vector<double> &first,
                      const std::vector<double> &second) {
   Sums sums = empty_sums(v, op);
   each_term(v, [&](int64_t x, int64_t f, int64_t y) {
@@ -103,7 +86,7 @@ inline Sums convolve(const Convolution &v, mp_conv_op_t op, const std::vector<do
 }
 
 /// Returns the outputs that a non-finite element of the second input may reach through a zero.
-inline std::vector<bool> reached_by_zeros(const Convolution &v, mp_conv_op_t op,
+inline std::vector<bool> reached_by_zeros(const ConvCase &v, mp_conv_op_t op,
                                           const std::vector<double> &second) {
   std::vector<bool> reached(empty_sums(v, op).sum.values.size());
   if (op == MP_CONV_DGRAD) {

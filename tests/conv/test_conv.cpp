@@ -25,22 +25,7 @@ void check_layers_with_types_in_turn(const std::vector<std::string> &layers) {
 
 TEST_CASE("conv: the oracle equals results computed by hand", "[conv][short]") {
   // Cross-correlation: with one pixel of padding on the left, the filter's last tap is read first.
-  oracle::Convolution line{.n = 1,
-                           .h = 1,
-                           .w = 3,
-                           .c = 1,
-                           .k = 1,
-                           .r = 1,
-                           .s = 2,
-                           .pad_top = 0,
-                           .pad_bottom = 0,
-                           .pad_left = 1,
-                           .pad_right = 0,
-                           .stride_h = 1,
-                           .stride_w = 1,
-                           .dilation_h = 1,
-                           .dilation_w = 1,
-                           .groups = 1};
+  ConvCase line = conv_case("w=3 s=2 pad_left=1");
   const std::vector<double> x = {1, 2, 3}, f = {1, 10}, dy = {100, 200, 300};
   using Values = std::vector<double>;
   CHECK(oracle::convolve(line, MP_CONV_FPROP, x, f).sum.values == Values{10, 21, 32});
@@ -54,14 +39,14 @@ TEST_CASE("conv: the oracle equals results computed by hand", "[conv][short]") {
   CHECK(oracle::convolve(line, MP_CONV_FPROP, x, f).sum.values == Values{30});
 
   // Two groups with two input channels and one output: channels 2 and 3 give the second output.
-  oracle::Convolution groups = line;
+  ConvCase groups = line;
   groups.w = 1, groups.c = 4, groups.k = 2, groups.s = 1, groups.pad_left = groups.pad_right = 0;
   groups.groups = 2;
   CHECK(oracle::convolve(groups, MP_CONV_FPROP, {1, 2, 3, 4}, {1, 10, 100, 1000}).sum.values ==
         Values{21, 4300});
 
   // Row-major order in image and filter.
-  oracle::Convolution square = line;
+  ConvCase square = line;
   square.h = square.w = square.r = square.s = 2, square.dilation_w = square.stride_w = 1;
   square.pad_left = square.pad_right = 0;
   CHECK(oracle::convolve(square, MP_CONV_FPROP, {1, 2, 3, 4}, {1, 10, 100, 1000}).sum.values ==

@@ -12,11 +12,11 @@ bool reads_copies(const std::string &kernel) {
 }
 /// True for "conv_wmma_64x64x32_s4_copied", not for "..._k4_copied".
 bool reads_unsplit_copies(const std::string &kernel) {
-  return reads_copies(kernel) && kernel.find("_k") == std::string::npos;
+  return reads_copies(kernel) && !splits_k(kernel);
 }
 /// Includes kernels without a copy, which support four channels if aligned.
 bool is_unsplit_wmma(const std::string &kernel) {
-  return kernel.starts_with("conv_wmma") && kernel.find("_k") == std::string::npos;
+  return kernel.starts_with("conv_wmma") && !splits_k(kernel);
 }
 
 /// Image rows of 17 pixels, padded at both ends.
@@ -90,7 +90,7 @@ bool reads_windows(const std::string &kernel) {
 }
 /// True for "conv_wgmma_256x64x64_s4_c2_copied", not for "..._k2_copied".
 bool reads_unsplit_windows(const std::string &kernel) {
-  return reads_windows(kernel) && kernel.find("_k") == std::string::npos;
+  return reads_windows(kernel) && !splits_k(kernel);
 }
 
 /// Images of one to eight channels, with one or several groups of filter rows and blocks of 64
@@ -109,24 +109,17 @@ const std::vector<std::string> kLayers = {
     "layer=2,1,40,3,8,1,5 pad_left=2 pad_right=2 ",  // 1-D
     "layer=3,5,4,3,8,5,4 "};                         // one pixel of y
 
-bool has_windows() {
-  static const bool has =
-      std::ranges::any_of(ConvRun(conv_case(kLayers[0])).kernels(), reads_windows);
-  if (!has) skip("this device has no wgmma");
-  return has;
-}
-
 }  // namespace
 
 TEST_CASE("conv windows: results are exact", "[conv][wgmma][short]") {
-  if (!has_windows()) return;
+  if (!has_wgmma()) return;
   for (const std::string &layer : kLayers)
     check_conv_kernels(layer + "op=fprop|wgrad ab/cd=fp16/fp16|bf16/fp32", reads_windows);
 }
 
 TEST_CASE("conv windows: infinities and NaNs reach only the windows that contain them",
           "[conv][wgmma][short]") {
-  if (!has_windows()) return;
+  if (!has_wgmma()) return;
   for (const std::string &layer : kLayers)
     check_conv_kernels(layer +
                            "op=fprop|wgrad cd=fp16 special/place=inf/first|nan/middle|inf/last "
@@ -135,7 +128,7 @@ TEST_CASE("conv windows: infinities and NaNs reach only the windows that contain
 }
 
 TEST_CASE("conv windows: layers without windows are rejected", "[conv][wgmma][short]") {
-  if (!has_windows()) return;
+  if (!has_wgmma()) return;
   const std::string rgb = "layer=2,9,17,3,16,3,5 pad=2 ";
   for (const std::string &line :
        {rgb + "ab=fp32 op=fprop|wgrad", rgb + "cd=fp16 dilation_w=2 op=fprop|wgrad",

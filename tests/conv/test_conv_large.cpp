@@ -46,12 +46,9 @@ std::vector<double> integers(int64_t count, int64_t seed) {
 /// pixels.
 void check_large(const ConvCase &large, const ConvCase &compact, const uint8_t *arena,
                  const std::vector<double> &first) {
-  const oracle::Convolution shape = convolution_of(compact);
-  const int64_t pixels = shape.n * shape.p() * shape.q();
   const std::vector<double> second = integers(
-      large.op == MP_CONV_WGRAD ? pixels * shape.k : shape.k * shape.r * shape.s * shape.group_c(),
-      7);
-  const Matrices expected = oracle::convolve(shape, large.op, first, second).sum;
+      large.op == MP_CONV_WGRAD ? compact.elements_of_y() : compact.elements_of_filter(), 7);
+  const Matrices expected = oracle::convolve(compact, large.op, first, second).sum;
   const DeviceArray b(MP_FP16, second);
   const auto pass = large.op == MP_CONV_FPROP   ? mp_conv2d_fprop
                     : large.op == MP_CONV_DGRAD ? mp_conv2d_dgrad

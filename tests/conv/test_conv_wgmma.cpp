@@ -11,22 +11,15 @@ using namespace mptest;
 namespace {
 
 bool is_wgmma(const std::string &kernel) {
-  return kernel.rfind("conv_wgmma", 0) == 0;
+  return kernel.starts_with("conv_wgmma");
 }
 /// True for "conv_wgmma_128x256x64_s4_c2", not for "..._k4".
 bool is_unsplit(const std::string &kernel) {
-  return is_wgmma(kernel) && kernel.find("_k") == std::string::npos;
+  return is_wgmma(kernel) && !splits_k(kernel);
 }
 bool is_split(const std::string &kernel) {
   return is_wgmma(kernel) && (kernel.ends_with("_k2") || kernel.ends_with("_k3") ||
                               kernel.ends_with("_p2") || kernel.ends_with("_p3"));
-}
-
-bool has_wgmma() {
-  static const bool has =
-      std::ranges::any_of(ConvRun(conv_case("layer=1,8,8,8,8,3,3")).kernels(), is_wgmma);
-  if (!has) skip("this device has no wgmma");
-  return has;
 }
 
 /// Checks all tiles, alone and in clusters, or those for which is_wanted is true.

@@ -200,13 +200,6 @@ bool is_wgmma(const std::string &kernel) {
   return kernel.starts_with("wgmma");
 }
 
-bool has_wgmma() {
-  static const bool has =
-      std::ranges::any_of(GemmRun(gemm_case("m=64 n=64 k=64 cd=fp16")).kernels(), is_wgmma);
-  if (!has) skip("this device has no wgmma");
-  return has;
-}
-
 void check_every_kernel(const std::string &line) {
   check_kernels(line, [](const std::string &) { return true; });
   // Its instances for one vector, and for two groups of eight.

@@ -55,8 +55,6 @@ class GemmRun : public OutputRun {
 
 /// True for names like "wgmma_128x256x64_s4".
 bool is_wgmma(const std::string &kernel);
-/// Returns whether the device supports wgmma; otherwise skips the test with that reason.
-bool has_wgmma();
 
 // The following functions check all cases of a line with alternatives (case_text.h).
 

@@ -11,7 +11,7 @@ bool reads_copies(const std::string &kernel) {
 }
 /// True for "wmma_64x64x32_s4_copied", not for "..._k4_copied".
 bool reads_unsplit_copies(const std::string &kernel) {
-  return reads_copies(kernel) && kernel.find("_k") == std::string::npos;
+  return reads_copies(kernel) && !splits_k(kernel);
 }
 
 /// Rows without alignment.

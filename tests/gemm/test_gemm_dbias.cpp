@@ -91,9 +91,7 @@ void check_subtiles(const GemmCase &c) {
   GemmRun run(c);
   int count = 0;
   for (const std::string &kernel : run.kernels()) {
-    const bool is_split =
-        kernel.find("_k") != std::string::npos;  // split-k kernels write no partial sums
-    if (!is_wgmma(kernel) || is_split) continue;
+    if (!is_wgmma(kernel) || splits_k(kernel)) continue;  // split-k kernels write none
     const PartialSumLayout layout(c, own_run.workspace_bytes(kernel));
     std::vector<uint8_t> bits;
     for (const bool has_room : {true, false}) {

@@ -11,7 +11,7 @@ namespace {
 
 /// True for "wgmma_128x256x64_s4_c2", not for "..._k4".
 bool is_unsplit(const std::string &kernel) {
-  return is_wgmma(kernel) && kernel.find("_k") == std::string::npos;
+  return is_wgmma(kernel) && !splits_k(kernel);
 }
 
 /// Checks every tile, alone and in clusters.

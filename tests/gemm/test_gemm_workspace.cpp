@@ -4,15 +4,6 @@
 
 using namespace mptest;
 
-namespace {
-
-/// True for split-k kernels, which are named "..._k2", "..._k4", ...
-bool splits_k(const std::string &kernel) {
-  return kernel.find("_k") != std::string::npos;
-}
-
-}  // namespace
-
 TEST_CASE("split-k: every kernel is exact for full and partial slices", "[gemm][short]") {
   check_every_kernel("m=33 n=70 op=TN k/cd=512/fp16|1023/fp32|4097/fp16 beta=1 bias=fp32");
 }

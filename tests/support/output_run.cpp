@@ -1,7 +1,10 @@
+#define MP_ENABLE_EXPERIMENTAL
 #include "output_run.h"
 
 #include <algorithm>
 #include <cstring>
+
+#include "kernels.h"
 
 namespace mptest {
 
@@ -222,6 +225,20 @@ std::vector<uint8_t> OutputRun::output_bits() const {
     append(values.data(), values.size() * sizeof(float));
   }
   return bits;
+}
+
+// ---------------------------------------------------------------------------- kernels
+
+bool has_wgmma() {
+  static const bool has =
+      std::ranges::any_of(runnable_kernels(mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16)),
+                          [](std::string_view name) { return name.starts_with("wgmma"); });
+  if (!has) skip("this device has no wgmma");
+  return has;
+}
+
+bool splits_k(const std::string &kernel) {
+  return kernel.find("_k") != std::string::npos;
 }
 
 // ---------------------------------------------------------------------------- checks

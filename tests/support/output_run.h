@@ -88,6 +88,13 @@ class OutputRun {
   std::vector<uint8_t> input_bits_, reset_bits_;
 };
 
+// ---------------------------------------------------------------------------- kernels
+
+/// Returns whether the device supports wgmma; otherwise skips the test with that reason.
+bool has_wgmma();
+/// True for split-k kernels, which are named "..._k2", "..._k4_copied", ...
+bool splits_k(const std::string &kernel);
+
 // ---------------------------------------------------------------------------- fills
 
 constexpr int64_t kSmallInteger = 4;  ///< |C|, |bias|, |aux| for integer values
