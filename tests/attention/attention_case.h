@@ -292,7 +292,7 @@ inline AttentionResult run(const AttentionCase &c, const Placement &p = {}) {
   const DeviceBuffer<float> lse(desc.heads * lse_rows), sinks(c.sinks), dsinks(desc.heads);
   const DeviceBuffer<int32_t> q_ends(queries.ends), kv_ends(keys.ends), q_lengths(c.q_lengths),
       kv_lengths(c.kv_lengths);
-  const DeviceBuffer<uint64_t> offset(std::vector<uint64_t>{c.offset});
+  const DeviceValue<uint64_t> offset(c.offset);
   const GradStats stats;
   auto t = initialized<mp_attention_tensors_t>();
   if (p.is_packed)

@@ -71,7 +71,7 @@ inline LinearXentResult run(const LinearXentCase &c) {
   const DeviceFloat scale(c.loss_scale), count(c.count), loss(-1.0f);
   const DeviceBuffer<float> row_loss(d.rows), lse(d.rows);
   const DeviceBuffer<float> dbias(std::vector<float>(static_cast<size_t>(d.classes), before));
-  const DeviceBuffer<int64_t> correct(std::vector<int64_t>{100});
+  const DeviceValue<int64_t> correct(100);
   const GradStats stats;
   auto t = initialized<mp_xent_tensors_t>();
   const DeviceBuffer<float> class_weights(c.class_weights);
@@ -93,9 +93,8 @@ inline LinearXentResult run(const LinearXentCase &c) {
   const DeviceWorkspace space(mp_linear_xent_workspace_size, context(), &d);
   require_ok(mp_linear_xent(context(), &d, &t, space.data(), space.bytes(), kStream));
 
-  LinearXentResult got{
-      row_loss.download(), lse.download(), loss.value(),    correct.download()[0] - 100,
-      dx.download(),       dw.download(),  dbias.download()};
+  LinearXentResult got{row_loss.download(), lse.download(), loss.value(),    correct.value() - 100,
+                       dx.download(),       dw.download(),  dbias.download()};
   std::vector<double> gradients;
   if (c.has_dx) gradients = got.dx.values;
   if (c.has_dw) gradients.insert(gradients.end(), got.dw.values.begin(), got.dw.values.end());

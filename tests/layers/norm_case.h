@@ -124,7 +124,7 @@ inline Forward run_forward(const Case &c, mp_context_t context = mptest::context
   const DeviceArray y(desc.dtype, c.elems(), c.offset, kCanary);
   const Dense sum(wide, Vector(c.residual.size(), 7.0), c.offset);
   const DeviceBuffer<float> mean(c.vectors()), rstd(c.vectors());
-  const DeviceBuffer<uint64_t> offset(std::vector<uint64_t>{c.dropout_offset});
+  const DeviceValue<uint64_t> offset(c.dropout_offset);
   auto t = initialized<mp_norm_tensors_t>();
   t.x = x.data(), t.residual = residual.data();
   t.gamma = static_cast<float *>(gamma.data()), t.beta = static_cast<float *>(beta.data());
@@ -156,7 +156,7 @@ inline Gradients run_backward(const Case &c, const Forward &saved,
       rstd(MP_FP32, saved.rstd, 0);
   const Vector before(static_cast<size_t>(desc.columns), c.previous);
   const Dense dgamma(MP_FP32, before, 0), dbeta(MP_FP32, c.has_mean() ? before : Vector{}, 0);
-  const DeviceBuffer<uint64_t> offset(std::vector<uint64_t>{c.dropout_offset});
+  const DeviceValue<uint64_t> offset(c.dropout_offset);
   const DeviceWorkspace workspace(mp_norm_backward_workspace_size, context, &desc);
   const GradStats stats;
   auto t = initialized<mp_norm_tensors_t>();

@@ -27,7 +27,7 @@ std::vector<double> run(const SumCase &c, const Matrices &x, const std::vector<d
   DeviceMatrices in(d.dtype, 1, d.rows, d.columns, d.ld, 0, c.offset, kPoison);
   in.upload(x);
   const DeviceArray sum(d.dtype_sum, before, c.offset);
-  const DeviceBuffer<float> scale(std::vector<float>{c.scale});
+  const DeviceValue<float> scale(c.scale);
   const DeviceWorkspace workspace(mp_column_sum_workspace_size, context(), &d);
   CHECK(workspace.bytes() <= 2048 * static_cast<size_t>(d.columns));
   const GradStats stats;

@@ -26,7 +26,7 @@ Layer make_layer(int64_t count, float p, mp_dtype_t dtype = MP_FP32) {
 }
 
 std::vector<double> run(const Layer &l) {
-  const DeviceBuffer<uint64_t> offset(std::vector<uint64_t>{l.offset});
+  const DeviceValue<uint64_t> offset(l.offset);
   const DeviceArray x(l.desc.dtype, l.x, l.x_offset),
       beside(l.desc.dtype, l.desc.count, l.y_offset, kCanary);
   const DeviceArray &y = l.in_place ? x : beside;

@@ -64,7 +64,7 @@ inline XentResult run(const XentCase &c) {
   const DeviceArray class_weights(MP_FP32, c.class_weights);
   const DeviceFloat scale(c.loss_scale), loss(-1.0f), count(c.count);
   const DeviceBuffer<float> row_loss(rows), lse(rows);
-  const DeviceBuffer<int64_t> correct(std::vector<int64_t>{100});
+  const DeviceValue<int64_t> correct(100);
 
   mp_xent_desc_t desc = mp_xent_desc_default(rows, classes, c.dtype);
   desc.ld_logits = ld;
@@ -104,7 +104,7 @@ inline XentResult run(const XentCase &c) {
       if (!same_value(after.values[i], c.logits.values[i])) FAIL("the logits were changed");
     }
   }
-  return {row_loss.download(), lse.download(), loss.value(), correct.download()[0] - 100,
+  return {row_loss.download(), lse.download(), loss.value(), correct.value() - 100,
           dlogits.download()};
 }
 

@@ -65,12 +65,12 @@ bool same_bits(float x, float y) {
 
 // ---------------------------------------------------------------------------- tensors
 
-TensorSet::TensorSet(const std::vector<TensorSpec> &specs) : specs_(specs) {
+TensorSet::TensorSet(const std::vector<TensorSpec> &specs, mp_context_t context) : specs_(specs) {
   for (const TensorSpec &spec : specs_) {
     const bool absent = spec.dtype == MP_DTYPE_NONE;
     arrays_.emplace_back(absent ? MP_FP16 : spec.dtype, absent ? 0 : spec.numel, spec.offset);
   }
-  list_ = list_in(context());
+  list_ = list_in(context);
 }
 
 std::vector<void *> TensorSet::pointers() const {
@@ -244,19 +244,19 @@ mp_tensor_list_t list_of(const std::optional<TensorSet> &tensors) {
 
 }  // namespace
 
-OptimizerRun::OptimizerRun(const OptimizerSpec &spec)
-    : spec_(spec), grads_(spec.grads), master_(with_dtype(spec.grads, MP_FP32)) {
+OptimizerRun::OptimizerRun(const OptimizerSpec &spec, mp_context_t context)
+    : spec_(spec), grads_(spec.grads, context), master_(with_dtype(spec.grads, MP_FP32), context) {
   const std::vector<TensorSpec> &fp32 = master_.specs();
-  if (!spec_.model.empty()) model_.emplace(model_specs(spec_));
+  if (!spec_.model.empty()) model_.emplace(model_specs(spec_), context);
   if (spec_.has_m && spec_.kind != MP_OPT_ADAGRAD && !spec_.has_own_moments) {
-    m_.emplace(fp32).upload(constant_values(fp32, 0.0));
+    m_.emplace(fp32, context).upload(constant_values(fp32, 0.0));
   }
   if (spec_.kind != MP_OPT_SGD && !spec_.has_own_moments) {
     const std::vector<TensorSpec> specs =
         spec_.kind == MP_OPT_NOVOGRAD ? std::vector<TensorSpec>(fp32.size(), {MP_FP32, 1}) : fp32;
-    v_.emplace(specs).upload(constant_values(specs, 0.0));
+    v_.emplace(specs, context).upload(constant_values(specs, 0.0));
   }
-  if (spec_.has_extra) extra_.emplace(fp32).upload(constant_values(fp32, 0.0));
+  if (spec_.has_extra) extra_.emplace(fp32, context).upload(constant_values(fp32, 0.0));
   const auto upload = [](const std::vector<float> &values) {
     return values.empty() ? nullptr : std::make_unique<DeviceBuffer<float>>(values);
   };
@@ -277,7 +277,7 @@ OptimizerRun::OptimizerRun(const OptimizerSpec &spec)
   desc.extra_grads = list_of(extra_);
   if (lr_multipliers_) desc.lr_multipliers = lr_multipliers_->data();
   if (decay_multipliers_) desc.decay_multipliers = decay_multipliers_->data();
-  optimizer_ = mptools::make_optimizer(context(), desc);
+  optimizer_ = mptools::make_optimizer(context, desc);
 }
 
 const mp_param_group_t &OptimizerRun::hyper_of(size_t t) const {

@@ -36,18 +36,6 @@ inline constexpr mp_scaler_policy_t kScalerPolicies[] = {
 float read_float(const float *device);
 void write_float(float *device, float value);
 
-/// A float in device memory.
-class DeviceFloat {
- public:
-  explicit DeviceFloat(float value) : buffer_(std::vector<float>{value}) {}
-  float *data() const { return buffer_.data(); }
-  float value() const { return read_float(buffer_.data()); }
-  void set(float value) { write_float(buffer_.data(), value); }
-
- private:
-  DeviceBuffer<float> buffer_;
-};
-
 float scale_of(const UniqueScaler &scaler);
 float flag_of(const UniqueScaler &scaler);
 /// Sets the flag like a GEMM epilogue with an overflowing activation gradient.
@@ -70,7 +58,8 @@ using TensorValues = std::vector<std::vector<double>>;
 /// Tensors between guard zones of NaN, and a list of them.
 class TensorSet {
  public:
-  explicit TensorSet(const std::vector<TensorSpec> &specs);
+  explicit TensorSet(const std::vector<TensorSpec> &specs,
+                     mp_context_t context = mptest::context());
 
   size_t count() const { return specs_.size(); }
   const TensorSpec &spec(size_t t) const { return specs_[t]; }
@@ -145,7 +134,7 @@ struct OptimizerState {
 /// An optimizer and its tensors.  m and v start at 0, as mpcore/optimizer.h requires.
 class OptimizerRun {
  public:
-  explicit OptimizerRun(const OptimizerSpec &spec);
+  explicit OptimizerRun(const OptimizerSpec &spec, mp_context_t context = mptest::context());
 
   const OptimizerSpec &spec() const { return spec_; }
   mp_optimizer_t get() const { return optimizer_.get(); }

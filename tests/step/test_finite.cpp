@@ -132,58 +132,54 @@ mp_step_outcome_t outcome_of(unsigned causes) {
   return causes & kRange ? MP_STEP_OUTCOME_OUT_OF_RANGE : MP_STEP_OUTCOME_TAKEN;
 }
 
-/// An optimizer with its scaler, and all reports of an outcome.
-struct ReportedRun {
-  OptimizerRun run{plain_spec({{MP_FP32, 40}}, 0x1p-80f)};
-  UniqueScaler created;
-  DeviceFloat found_inf{-1.0f};
-  DeviceBuffer<int32_t> outcome{std::vector<int32_t>{-1}};
-  DeviceBuffer<int64_t> rejected{std::vector<int64_t>{0}};
+/// A step with all reports of an outcome.
+struct ReportedRun : StepRun {
+  DeviceValue<int32_t> outcome{-1};
+  DeviceValue<int64_t> rejected{0};
 
-  explicit ReportedRun(bool has_scaler) {
+  explicit ReportedRun(bool has_scaler)
+      : StepRun(plain_spec({{MP_FP32, 40}}, 0x1p-80f),
+                has_scaler ? std::optional(config()) : std::nullopt) {
+    reports_norms = false;
+  }
+  static mp_scaler_config_t config() {
     mp_scaler_config_t config = kBackoff;
     config.min_scale = 0.0f;
     config.history_length = 4;
-    if (has_scaler) created = make_scaler(config);
-    run.master().fill(1.0);
-  }
-
-  mp_scaler_t scaler() const {
-    return created != nullptr ? created.get() : mp_optimizer_get_scaler(run.get());
+    return config;
   }
 
   void step(unsigned causes, uint32_t flags = 0) {
-    run.grads().fill(causes & kRange ? 0x1p100 : 1.0);
+    set_grads(causes & kRange ? 0x1p100 : 1.0);
     if (causes & kInfinite) run.grads().inject(0, 3, encode(MP_FP32, HUGE_VAL));
     if (causes & kNan) run.grads().inject(0, 33, encode(MP_FP32, std::nan("")));
-    if (causes & kFlag) write_float(mp_scaler_get_found_inf_address(scaler()), 1.0f);
+    if (causes & kFlag) write_float(mp_scaler_get_found_inf_address(used_scaler()), 1.0f);
     mp_step_options_t options = step_options(flags);
-    options.found_inf = found_inf.data();
     options.outcome = outcome.data();
     options.rejected_updates = rejected.data();
-    require_ok(mp_scale_step(run.get(), created.get(), &options, kStream));
+    StepRun::step(options);
   }
 
   mp_step_outcome_t query(int64_t step) const {
     require_ok(mp_stream_sync(context(), kStream));
     mp_step_outcome_t found = MP_STEP_OUTCOME_PENDING;
-    require_ok(mp_scaler_query_step(scaler(), step, &found));
+    require_ok(mp_scaler_query_step(used_scaler(), step, &found));
     return found;
   }
 };
 
 void check_outcome(ReportedRun &reported, unsigned causes) {
-  const mp_scaler_state_t before = state_of(reported.scaler());
+  const mp_scaler_state_t before = state_of(reported.used_scaler());
   const OptimizerState weights = reported.run.state();
   const mp_step_outcome_t wanted = outcome_of(causes);
   reported.step(causes);
-  const mp_scaler_state_t after = state_of(reported.scaler());
+  const mp_scaler_state_t after = state_of(reported.used_scaler());
   const bool skipped = wanted != MP_STEP_OUTCOME_TAKEN,
              overflow = wanted == MP_STEP_OUTCOME_OVERFLOW;
   CAPTURE(causes);
   CHECK(reported.query(after.steps) == wanted);
-  CHECK(reported.outcome.download()[0] == static_cast<int32_t>(wanted));
-  CHECK(reported.found_inf.value() == (skipped ? 1.0f : 0.0f));
+  CHECK(reported.outcome.value() == static_cast<int32_t>(wanted));
+  CHECK(reported.skipped.value() == (skipped ? 1.0f : 0.0f));
   CHECK((reported.run.state() == weights) == skipped);
   CHECK(after.steps == before.steps + 1);
   CHECK(after.skipped == before.skipped + skipped);
@@ -196,12 +192,13 @@ void check_outcome(ReportedRun &reported, unsigned causes) {
   CHECK(after.status == (causes & kNoScale ? MP_SCALER_STATUS_DIVERGED : MP_SCALER_STATUS_OK));
   const bool is_static = after.policy == MP_SCALER_POLICY_STATIC;
   CHECK(after.scale == (overflow && !is_static ? before.scale / 2 : before.scale));
-  CHECK(read_float(mp_scaler_get_found_inf_address(reported.scaler())) == 0.0f);
+  CHECK(read_float(mp_scaler_get_found_inf_address(reported.used_scaler())) == 0.0f);
   if (is_static) return;  // no history
   float scale = -1.0f;
   int32_t recorded = -1;
   int64_t count = 0;
-  require_ok(mp_scaler_get_history_sync(reported.scaler(), 1, &scale, &recorded, &count, kStream));
+  require_ok(
+      mp_scaler_get_history_sync(reported.used_scaler(), 1, &scale, &recorded, &count, kStream));
   CHECK(count == 1);
   CHECK(scale == before.scale);
   CHECK(recorded == (overflow  ? 1 + ((causes & kNan) != 0)
@@ -221,9 +218,9 @@ TEST_CASE("outcome: each pair of causes gives one outcome in all reports",
         if (!has_scaler && (causes & kNoScale)) continue;
         ReportedRun reported(has_scaler);
         if (causes & kNoScale) {
-          mp_scaler_state_t state = state_of(reported.scaler());
+          mp_scaler_state_t state = state_of(reported.used_scaler());
           state.scale = 0.0f;
-          set_state(reported.scaler(), state);
+          set_state(reported.used_scaler(), state);
         }
         check_outcome(reported, causes);
         check_outcome(reported, causes);
@@ -237,14 +234,14 @@ TEST_CASE("outcome: each pair of causes gives one outcome in all reports",
 TEST_CASE("outcome: divergence is reported without a scaler", "[finite][step][short]") {
   ReportedRun reported(false);
   for (int i = 0; i < 100; ++i) {
-    CHECK(state_of(reported.scaler()).status == MP_SCALER_STATUS_OK);
+    CHECK(state_of(reported.used_scaler()).status == MP_SCALER_STATUS_OK);
     reported.step(i % 2 == 0 ? kNan : kRange);
   }
-  CHECK(state_of(reported.scaler()).status == MP_SCALER_STATUS_DIVERGED);
-  CHECK(state_of(reported.scaler()).out_of_range == 50);
+  CHECK(state_of(reported.used_scaler()).status == MP_SCALER_STATUS_DIVERGED);
+  CHECK(state_of(reported.used_scaler()).out_of_range == 50);
   reported.step(0);
-  CHECK(state_of(reported.scaler()).status == MP_SCALER_STATUS_OK);
-  mp_scaler_destroy(reported.scaler());  // belongs to the optimizer: no effect
+  CHECK(state_of(reported.used_scaler()).status == MP_SCALER_STATUS_OK);
+  mp_scaler_destroy(reported.used_scaler());  // belongs to the optimizer: no effect
   reported.step(0);
   CHECK(reported.run.t() == 2);
 }
@@ -256,8 +253,8 @@ TEST_CASE("outcome: an out-of-range gradient makes later optimizers of the scale
     other.run.grads().fill(1.0);
     mp_step_options_t options = step_options(flags);
     options.outcome = other.outcome.data();
-    require_ok(mp_scale_step(other.run.get(), one.scaler(), &options, kStream));
-    return other.outcome.download()[0];
+    require_ok(mp_scale_step(other.run.get(), one.scaler.get(), &options, kStream));
+    return other.outcome.value();
   };
   one.step(kRange, MP_STEP_FLAG_KEEP_SCALER);
   CHECK(step_other(0) == MP_STEP_OUTCOME_OUT_OF_RANGE);
@@ -265,10 +262,10 @@ TEST_CASE("outcome: an out-of-range gradient makes later optimizers of the scale
   one.step(0, MP_STEP_FLAG_KEEP_SCALER);
   CHECK(step_other(0) == MP_STEP_OUTCOME_TAKEN);
   one.step(kRange, MP_STEP_FLAG_KEEP_SCALER);
-  require_ok(mp_scaler_update(one.scaler(), nullptr, kStream));
+  require_ok(mp_scaler_update(one.scaler.get(), nullptr, kStream));
   CHECK(one.query(3) == MP_STEP_OUTCOME_OUT_OF_RANGE);
-  CHECK(state_of(one.scaler()).out_of_range == 2);
-  CHECK(state_of(one.scaler()).scale == 65536.0f);
+  CHECK(state_of(one.scaler.get()).out_of_range == 2);
+  CHECK(state_of(one.scaler.get()).scale == 65536.0f);
 }
 
 // ---------------------------------------------------------------------------- ranks
@@ -345,7 +342,7 @@ TEST_CASE("finite: finite states and gradients of any exponent stay finite",
       fill(run.m(), random, true);
       fill(run.v(), random, false);
       const UniqueScaler scaler = make_scaler(kBackoff);
-      DeviceBuffer<int64_t> rejected{std::vector<int64_t>{0}};
+      DeviceValue<int64_t> rejected(0);
       mp_step_options_t options = step_options(MP_STEP_FLAG_CHECKED);
       options.rejected_updates = rejected.data();
       for (int step = 0; step < 4; ++step) {
@@ -354,7 +351,7 @@ TEST_CASE("finite: finite states and gradients of any exponent stay finite",
       }
       CAPTURE(spec.kind, spec.flags, lr);
       CHECK(run.t() == 4);
-      total += rejected.download()[0];
+      total += rejected.value();
       CHECK(count_nonfinite(&run.master()) == 0);
       CHECK(count_nonfinite(run.model()) == 0);
       CHECK(count_nonfinite(run.m()) == 0);
@@ -372,7 +369,7 @@ TEST_CASE("finite: an element with a non-finite update keeps its values, its nei
     spec.model = {MP_FP16};
     spec.has_extra = true;
     OptimizerRun run(spec), reference(spec);
-    DeviceBuffer<int64_t> rejected{std::vector<int64_t>{5}};
+    DeviceValue<int64_t> rejected(5);
     for (OptimizerRun *each : {&run, &reference}) {
       each->master().upload(constant_values(spec.grads, 1.0));
       each->grads().upload(constant_values(spec.grads, 0.5));
@@ -390,7 +387,7 @@ TEST_CASE("finite: an element with a non-finite update keeps its values, its nei
     require_ok(mp_scale_step(run.get(), nullptr, &options, kStream));
     reference.step();
     CAPTURE(spec.kind, spec.flags);
-    CHECK(rejected.download()[0] == 5 + static_cast<int64_t>(std::size(bad)));
+    CHECK(rejected.value() == 5 + static_cast<int64_t>(std::size(bad)));
     const TensorValues after = run.master().download(), wanted = reference.master().download();
     const bool has_norms =
         spec.kind == MP_OPT_LAMB || spec.kind == MP_OPT_NOVOGRAD || spec.flags != 0;

@@ -13,17 +13,6 @@ constexpr uint32_t kOverflow = MP_OPT_FLAG_MODEL_OVERFLOW;
 constexpr uint32_t kStochastic = MP_OPT_FLAG_STOCHASTIC_ROUNDING;
 constexpr uint32_t kPolicies[] = {0, kOverflow, kStochastic, kOverflow | kStochastic};
 
-/// An int64_t in device memory.
-class DeviceInteger {
- public:
-  explicit DeviceInteger(int64_t value) : buffer_(std::vector<int64_t>{value}) {}
-  int64_t *data() const { return buffer_.data(); }
-  int64_t value() const { return buffer_.download()[0]; }
-
- private:
-  DeviceBuffer<int64_t> buffer_;
-};
-
 /// Rounding and overflow options of a copy.
 struct Policy {
   uint32_t flags = 0;
@@ -44,7 +33,7 @@ struct Copied {
   int64_t copy(const Policy &policy, const float *found_inf = nullptr,
                mp_context_t context = mptest::context()) {
     const UniqueList from = master.list_in(context), to = model.list_in(context);
-    const DeviceInteger t(policy.t), overflows(100);
+    const DeviceValue<int64_t> t(policy.t), overflows(100);
     mp_model_options_t options = mp_model_options_default();
     options.flags = policy.flags;
     options.rounding_seed = policy.seed;
@@ -167,7 +156,7 @@ TEST_CASE("model: overflows are counted over many chunks and calls", "[model][sh
     weights[0][static_cast<size_t>(at)] = -1e6;
   weights[1][39] = 1e6;  // representable in BF16
   c.master.upload(weights);
-  const DeviceInteger overflows(0);
+  const DeviceValue<int64_t> overflows(0);
   mp_model_options_t options = mp_model_options_default();
   options.overflows = overflows.data();
   for (int64_t call = 1; call <= 3; ++call) {
@@ -225,7 +214,7 @@ void check_composed(const OptimizerSpec &fused_spec, uint64_t seed) {
   const TensorValues weights = real_values(plain.master().specs(), random, 1e5);
   upload_weights(fused, weights);
   upload_weights(plain, weights);
-  const DeviceInteger fused_overflows(0), overflows(0);
+  const DeviceValue<int64_t> fused_overflows(0), overflows(0);
   mp_step_options_t step = mp_step_options_default();
   step.model_overflows = fused_overflows.data();
   mp_model_options_t options = mp_model_options_default();

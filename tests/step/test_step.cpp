@@ -99,7 +99,7 @@ void be_the_only_rank(StepRun &side, mp_step_options_t options, const TensorSet 
 }
 
 void count_overflows(StepRun &side, mp_step_options_t options, const TensorSet &) {
-  const DeviceBuffer<int64_t> overflows(std::vector<int64_t>{0});
+  const DeviceValue<int64_t> overflows(0);
   options.model_overflows = overflows.data();
   side.step(options);
 }

@@ -1,5 +1,5 @@
 // One scaler for several optimizers, and the flag of a step.
-#include "step_fixtures.h"
+#include "checked_optimizer.h"
 
 using namespace mptest;
 
@@ -7,13 +7,8 @@ namespace {
 
 /// An optimizer whose gradients all equal `grad`.
 struct Part : StepRun {
-  explicit Part(double grad) : StepRun(spec()) { set_grads(grad); }
-
-  static OptimizerSpec spec() {
-    OptimizerSpec spec;
-    spec.groups = {sgd_hyper(0.5f, 0.9f)};
-    spec.grads = small_tensors();
-    return spec;
+  explicit Part(double grad) : StepRun(spec_of(MP_OPT_SGD, sgd_hyper(0.5f, 0.9f))) {
+    set_grads(grad);
   }
   void check(const UniqueScaler &scaler) {
     require_ok(mp_check_nonfinite(run.grads().list(), mp_scaler_get_found_inf_address(scaler.get()),

@@ -159,6 +159,21 @@ class DeviceBuffer {
   GuardedBytes bytes_;
 };
 
+/// A number in device memory.
+template <typename T>
+class DeviceValue {
+ public:
+  explicit DeviceValue(T value) : buffer_(std::vector<T>{value}) {}
+  T *data() const { return buffer_.data(); }
+  T value() const { return buffer_.download()[0]; }
+  void set(T value) { buffer_.upload({value}); }
+  std::string guard_damage() const { return buffer_.guard_damage(); }
+
+ private:
+  DeviceBuffer<T> buffer_;
+};
+using DeviceFloat = DeviceValue<float>;
+
 /// Like DeviceBuffer, with the element type chosen at run time; the host side is fp64.
 class DeviceArray {
  public:
