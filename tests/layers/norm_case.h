@@ -188,34 +188,8 @@ inline Gradients run_backward(const Case &c, const Forward &saved,
 /// sums, 32 lanes and 16 warps.  Sums over vectors: up to 16 of a team and 8 teams.
 constexpr double kVectorDepth = 16 + 3 + 32 + 16, kRangeDepth = 16 + 8;
 
-/// Sum whose terms pass through at most `depth` additions (Higham 2002, section 4.2).
-class Sum {
- public:
-  void add(const Bounded &term) {
-    value_ += term.value;
-    error_ += term.error;
-    magnitude_ += std::fabs(term.value) + term.error;
-  }
-  Bounded total(double depth) const {
-    return {value_, error_ + gamma_bound(depth, fp32_operation()) * magnitude_};
-  }
-
- private:
-  double value_ = 0.0, error_ = 0.0, magnitude_ = 0.0;
-};
-
-/// Implements the mask documented in mpcore/sequences.h.
 inline bool is_dropped(const Case &c, size_t i) {
-  const uint64_t quad = i / 4;
-  const auto words =
-      oracle::philox({static_cast<uint32_t>(quad), static_cast<uint32_t>(c.dropout_offset),
-                      static_cast<uint32_t>(c.dropout_offset >> 32), 0},
-                     c.desc.dropout_seed);
-  return words[i % 4] < std::floor(std::ldexp(static_cast<double>(c.desc.dropout), 32));
-}
-
-inline double keep_factor(const Case &c) {
-  return round_to(MP_FP32, 1.0 / round_to(MP_FP32, 1.0 - static_cast<double>(c.desc.dropout)));
+  return oracle::is_dropped(i, c.desc.dropout, c.desc.dropout_seed, c.dropout_offset);
 }
 
 /// Returns r, which is exact.
@@ -223,7 +197,7 @@ inline Vector exact_r(const Case &c) {
   Vector r = c.x;
   for (size_t i = 0; i < r.size(); ++i) {
     if (c.desc.dropout > 0.0f)
-      r[i] = is_dropped(c, i) ? 0.0 : round_to(MP_FP32, r[i] * keep_factor(c));
+      r[i] = is_dropped(c, i) ? 0.0 : round_to(MP_FP32, r[i] * oracle::keep_factor(c.desc.dropout));
     if (!c.residual.empty())
       r[i] = round_to(c.desc.dtype_residual, round_to(MP_FP32, c.residual[i] + r[i]));
   }
@@ -245,7 +219,7 @@ inline void check_forward(const Case &c, const Forward &got) {
   if (!c.residual.empty()) CHECK(got.sum == r);
   for (size_t v = 0; v < static_cast<size_t>(c.vectors()); ++v) {
     const double *const row = &r[v * columns];
-    Sum above, squares;
+    BoundedSum above, squares;
     for (size_t j = 0; j < columns; ++j) above.add(Bounded(row[j]) - Bounded(row[0]));
     const Bounded mean =
         c.has_mean() ? Bounded(row[0]) + above.total(kVectorDepth) / count : Bounded(0.0);
@@ -272,12 +246,12 @@ inline void check_backward(const Case &c, const Forward &saved, const Gradients 
   const auto columns = static_cast<size_t>(c.desc.columns);
   const Bounded count = static_cast<double>(columns);
   const Vector r = exact_r(c);
-  std::vector<Sum> dgamma(columns), dbeta(columns);
+  std::vector<BoundedSum> dgamma(columns), dbeta(columns);
   int64_t wrong_dx = 0, wrong_dresidual = 0;
   for (size_t v = 0; v < static_cast<size_t>(c.vectors()); ++v) {
     const Bounded mean = c.has_mean() ? saved.mean[v] : 0.0, rstd = saved.rstd[v];
     std::vector<Bounded> xhat(columns), g(columns);
-    Sum sum_g, sum_g_xhat;
+    BoundedSum sum_g, sum_g_xhat;
     for (size_t j = 0; j < columns; ++j) {
       const Bounded dy = c.dy[v * columns + j];
       xhat[j] = (Bounded(r[v * columns + j]) - mean) * rstd;
@@ -295,7 +269,8 @@ inline void check_backward(const Case &c, const Forward &saved, const Gradients 
       if (!c.dsum.empty()) dr = dr + Bounded(c.dsum[i]);
       if (!got.dresidual.empty())
         wrong_dresidual += !within(dr, got.dresidual[i], c.desc.dtype_residual);
-      if (c.desc.dropout > 0.0f) dr = is_dropped(c, i) ? Bounded(0.0) : dr * keep_factor(c);
+      if (c.desc.dropout > 0.0f)
+        dr = is_dropped(c, i) ? Bounded(0.0) : dr * oracle::keep_factor(c.desc.dropout);
       wrong_dx += !within(dr, got.dx[i], c.desc.dtype);
     }
   }

@@ -37,26 +37,17 @@ std::vector<double> run(const Layer &l) {
   return y.download();
 }
 
-/// Implements the mask documented in mpcore/sequences.h.
-bool is_dropped(const Layer &l, uint64_t i) {
-  const uint64_t quad = i / 4, offset = l.has_offset ? l.offset : 0;
-  const auto words =
-      oracle::philox({static_cast<uint32_t>(quad), static_cast<uint32_t>(offset),
-                      static_cast<uint32_t>(offset >> 32), static_cast<uint32_t>(quad >> 32)},
-                     l.desc.seed);
-  return words[i % 4] < std::floor(std::ldexp(static_cast<double>(l.desc.p), 32));
-}
-
 void check(const Layer &l) {
   CAPTURE(l.desc.count, l.desc.p, mp_dtype_name(l.desc.dtype), l.x_offset, l.y_offset, l.in_place);
-  const double factor =
-      round_to(MP_FP32, 1.0 / round_to(MP_FP32, 1.0 - static_cast<double>(l.desc.p)));
+  const double factor = oracle::keep_factor(l.desc.p);
   const std::vector<double> y = run(l);
   REQUIRE(y.size() == l.x.size());
   int64_t wrong = 0;
   for (size_t i = 0; i < y.size(); ++i) {
     const double product = round_to(l.desc.dtype, round_to(MP_FP32, l.x[i] * factor));
-    wrong += !same_value(y[i], is_dropped(l, i) ? 0.0 : product);
+    const bool is_dropped =
+        oracle::is_dropped(i, l.desc.p, l.desc.seed, l.has_offset ? l.offset : 0);
+    wrong += !same_value(y[i], is_dropped ? 0.0 : product);
   }
   CHECK(wrong == 0);
 }

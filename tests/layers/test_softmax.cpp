@@ -1,22 +1,15 @@
 // Softmax and log-softmax with masks, and their gradients, against fp64: exact where all terms are
 // powers of two, otherwise within derived bounds.
-//
-// Bounds, with u = 2^-24.  A score s = scale x + mask has one rounding, and so has its distance
-// from the largest.  The exponential of d takes 4 u + 2.4 |d| u (fast_exp), expf at most as much.
-// A sum of positive terms with a sequential additions adds a u, the reciprocal and product 2 u.
 #include <limits>
 
 #include "tests/support/any.h"
-#include "tests/support/bounds.h"
 #include "tests/support/grad_stats.h"
+#include "tests/support/running_error.h"
 #include "tests/support/testing.h"
 
 using namespace mptest;
 
 namespace {
-
-const double kU = unit_roundoff(MP_FP32);
-const double kFlushed = static_cast<double>(std::numeric_limits<float>::min());
 
 constexpr mp_softmax_mask_t kMasks[] = {MP_SOFTMAX_MASK_NONE, MP_SOFTMAX_MASK_CAUSAL,
                                         MP_SOFTMAX_MASK_LENGTHS, MP_SOFTMAX_MASK_ADDITIVE};
@@ -42,10 +35,11 @@ struct Layer {
     const int64_t length = lengths[static_cast<size_t>(row / mask_rows())];
     return length > desc.columns ? -1 : std::max<int64_t>(length, -1);
   }
-  double score(int64_t row, int64_t j) const {
+  Bounded score(int64_t row, int64_t j) const {
     const double added =
         desc.mask == MP_SOFTMAX_MASK_ADDITIVE ? mask.at(0, row % mask_rows(), j) : 0.0;
-    return desc.scale * x.at(0, row, j) + added;
+    const double value = desc.scale * x.at(0, row, j) + added;
+    return std::isinf(value) ? Bounded(value) : rounded(value, 0.0);
   }
   /// Sequential additions of a sum: within a vector, over the vectors of a thread, over lanes and
   /// warps.
@@ -137,73 +131,50 @@ Matrices backward(const Layer &l, const Matrices &result) {
   return got;
 }
 
+/// 2^x, where x takes two more roundings, and subnormal results are flushed to 0.
+Bounded power_of(const Bounded &a) {
+  const Bounded power = exp(rounded(a.value, a.error, 2.0));
+  return {power.value, power.error + static_cast<double>(std::numeric_limits<float>::min())};
+}
+
 /// Counts wrong elements of y in a row whose included elements are finite or -infinity.
 int64_t count_wrong(const Layer &l, const Matrices &y, int64_t row) {
-  const int64_t end = l.included(row);
-  double largest = -kInfinity, sum = 0.0, worst = 0.0;
-  for (int64_t j = 0; j < end; j++) largest = std::max(largest, l.score(row, j));
-  const auto error_of = [&](double s) {  // of s - largest
-    return kU * (std::fabs(s) + std::fabs(largest) + std::fabs(s - largest));
-  };
-  const auto power_error = [&](double s) {
-    return std::expm1(error_of(s)) + kU * (4.0 + 2.4 * std::fabs(s - largest));
-  };
-  for (int64_t j = 0; j < end; j++) {
-    const double s = l.score(row, j);
-    if (s == -kInfinity) continue;
-    sum += std::exp(s - largest);
-    if (s - largest > -80.0) worst = std::max(worst, power_error(s));
+  std::vector<Bounded> scores, powers;
+  for (int64_t j = 0; j < l.included(row); j++) scores.push_back(l.score(row, j));
+  const auto top = std::ranges::max_element(scores, {}, &Bounded::value);
+  BoundedSum sum;
+  for (const Bounded &score : scores) {
+    powers.push_back(std::isinf(score.value) ? Bounded(0.0) : power_of(score - *top));
+    sum.add(powers.back());
   }
-  const double sum_error = worst + kU * l.additions();
+  const Bounded total = sum.total(l.additions());
   int64_t wrong = 0;
-  for (int64_t j = 0; j < l.desc.columns; j++) {
-    const double s = j < end ? l.score(row, j) : -kInfinity, got = y.at(0, row, j);
-    double wanted = l.is_log() ? -kInfinity : 0.0, bound = 0.0;
-    if (s != -kInfinity) {
-      const double error =
-          l.is_log()
-              ? error_of(s) + sum_error +
-                    kU * (4.0 * std::log(sum) + std::fabs(s - largest - std::log(sum)))
-              : std::exp(s - largest) / sum * (power_error(s) + sum_error + 2.0 * kU) + kFlushed;
-      wanted = l.is_log() ? s - largest - std::log(sum) : std::exp(s - largest) / sum;
-      bound = rounded_error(l.desc.dtype, wanted, error);
-    }
-    wrong += !(got == wanted || std::fabs(got - wanted) <= bound);
+  for (size_t j = 0; j < static_cast<size_t>(l.desc.columns); j++) {
+    const bool is_masked = j >= scores.size() || std::isinf(scores[j].value);
+    const Bounded wanted = is_masked    ? Bounded(l.is_log() ? -kInfinity : 0.0)
+                           : l.is_log() ? scores[j] - *top - log(total)
+                                        : powers[j] / total;
+    wrong += !within(wanted, y.at(0, row, static_cast<int64_t>(j)), l.desc.dtype);
   }
   return wrong;
 }
 
 /// Counts wrong elements of dx for a given y.
 int64_t count_wrong_gradients(const Layer &l, const Matrices &y, const Matrices &dx, int64_t row) {
-  const int64_t end = l.included(row);
-  double sum = 0.0, sum_abs = 0.0;
-  for (int64_t j = 0; j < end; j++) {
-    const double term = l.dy.at(0, row, j) * (l.is_log() ? 1.0 : y.at(0, row, j));
-    sum += term;
-    sum_abs += std::fabs(term);
+  const Bounded scale = l.desc.scale;
+  BoundedSum sum;
+  for (int64_t j = 0; j < l.included(row); j++) {
+    const Bounded dy = l.dy.at(0, row, j);
+    sum.add(l.is_log() ? dy : dy * y.at(0, row, j));
   }
-  const double sum_error = kU * (l.additions() + 1.0) * sum_abs, scale = l.desc.scale;
+  const Bounded total = sum.total(l.additions());
   int64_t wrong = 0;
   for (int64_t j = 0; j < l.desc.columns; j++) {
-    double wanted = 0.0, error = 0.0;
-    if (j < end) {
-      const double of_y = y.at(0, row, j), dy = l.dy.at(0, row, j);
-      if (!l.is_log()) {
-        wanted = scale * of_y * (dy - sum);
-        error = std::fabs(scale * of_y) * sum_error + 4.0 * kU * std::fabs(wanted);
-      } else if (of_y != -kInfinity) {
-        const double p = std::exp(of_y);
-        wanted = scale * (dy - p * sum);
-        error = std::fabs(scale) *
-                    (p * sum_error + kU * (5.0 + 2.4 * std::fabs(of_y)) * p * std::fabs(sum) +
-                     kFlushed * (1.0 + std::fabs(sum))) +
-                2.0 * kU * std::fabs(wanted);
-      }
-    }
-    const double got = dx.at(0, row, j);
-    const double bound =
-        wanted == 0.0 && error == 0.0 ? 0.0 : rounded_error(l.desc.dtype, wanted, error);
-    wrong += !(std::fabs(got - wanted) <= bound);
+    Bounded wanted = 0.0;
+    const Bounded of_y = y.at(0, row, j), dy = l.dy.at(0, row, j);
+    if (j < l.included(row) && !std::isinf(of_y.value))
+      wanted = l.is_log() ? scale * (dy - power_of(of_y) * total) : scale * of_y * (dy - total);
+    wrong += !within(wanted, dx.at(0, row, j), l.desc.dtype);
   }
   return wrong;
 }

@@ -39,15 +39,11 @@ void check_close(const RnnCase &c, const RnnResult &wanted, const RnnResult &got
 oracle::Rnn::Mask mask_of(const RnnCase &c) {
   return [&c](int64_t layer, int64_t t, int64_t n, int64_t direction, int64_t unit) {
     const int64_t row = (t * c.desc.batch + n) * c.directions() + direction;
-    const uint64_t quad = static_cast<uint64_t>(row * ((c.hidden() + 3) / 4) + unit / 4);
-    const uint64_t draw = c.has_dropout_offset ? c.dropout_offset : 0;
-    const auto words =
-        oracle::philox({static_cast<uint32_t>(quad), static_cast<uint32_t>(draw),
-                        static_cast<uint32_t>(draw >> 32),
-                        static_cast<uint32_t>((quad >> 32) | static_cast<uint64_t>(layer) << 16)},
-                       c.desc.dropout_seed);
-    const double u = std::ldexp(words[static_cast<size_t>(unit % 4)], -32);
-    return u < c.desc.dropout ? 0.0 : 1.0 / (1.0 - static_cast<double>(c.desc.dropout));
+    const auto i = static_cast<uint64_t>(row * ((c.hidden() + 3) / 4 * 4) + unit);
+    const uint64_t offset = c.has_dropout_offset ? c.dropout_offset : 0;
+    return oracle::is_dropped(i, c.desc.dropout, c.desc.dropout_seed, offset, layer)
+               ? 0.0
+               : 1.0 / (1.0 - static_cast<double>(c.desc.dropout));
   };
 }
 

@@ -26,6 +26,21 @@ inline std::array<uint32_t, 4> philox(const std::array<uint32_t, 4> &counter, ui
   return words;
 }
 
+/// Implements the mask of dropout documented in mpcore/sequences.h.
+/// @param layer  of a recurrent network
+inline bool is_dropped(uint64_t i, float p, uint64_t seed, uint64_t offset, int64_t layer = 0) {
+  const uint64_t quad = i / 4, high = quad >> 32 | static_cast<uint64_t>(layer) << 16;
+  const auto words = philox({static_cast<uint32_t>(quad), static_cast<uint32_t>(offset),
+                             static_cast<uint32_t>(offset >> 32), static_cast<uint32_t>(high)},
+                            seed);
+  return words[i % 4] < std::floor(std::ldexp(static_cast<double>(p), 32));
+}
+
+/// Returns the factor of elements that dropout keeps.
+inline double keep_factor(float p) {
+  return round_to(MP_FP32, 1.0 / round_to(MP_FP32, 1.0 - static_cast<double>(p)));
+}
+
 /// Returns the random word of a weight in step t.
 inline uint32_t rounding_word(uint64_t seed, int64_t t, size_t tensor, size_t element) {
   const uint64_t quad = element / 4, step = static_cast<uint64_t>(t);

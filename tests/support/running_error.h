@@ -71,7 +71,7 @@ inline Bounded min(const Bounded &a, const Bounded &b) {
   return {std::min(a.value, b.value), std::max(a.error, b.error)};
 }
 
-/// Terms with any sign in any order: gamma_n in addition to their own errors.
+/// Terms with any sign: gamma of the additions in addition to their own errors.
 class BoundedSum {
  public:
   void add(const Bounded &term) {
@@ -80,9 +80,12 @@ class BoundedSum {
     magnitude_ += std::fabs(term.value) + term.error;
     ++terms_;
   }
-  Bounded total() const {
-    return {value_,
-            error_ + gamma_bound(static_cast<double>(terms_), fp32_operation()) * magnitude_};
+  /// Returns the sum in any order.
+  Bounded total() const { return total(static_cast<double>(terms_)); }
+  /// Returns the sum if each term passes through at most `depth` additions (Higham 2002, section
+  /// 4.2).
+  Bounded total(double depth) const {
+    return {value_, error_ + gamma_bound(depth, fp32_operation()) * magnitude_};
   }
 
  private:
