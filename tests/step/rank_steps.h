@@ -8,41 +8,35 @@
 
 namespace mptest {
 
-/// Optimizer, scaler and reported values of one rank; the gradients are 1.
-struct RankOfSteps : StepRun {
-  /// @param config  NULL: no scaler
-  RankOfSteps(const OptimizerSpec &spec, const mp_scaler_config_t *config)
-      : StepRun(spec, config != nullptr ? std::optional(*config) : std::nullopt) {
-    set_grads(1.0);
-  }
+/// Takes a step with a communicator.
+inline mp_status_t step_with(const mp_comm_t &comm, StepRun &rank, mp_step_options_t options) {
+  options.comm = &comm;
+  return rank.try_step(options);
+}
 
-  mp_status_t step(const mp_comm_t *comm, mp_step_options_t options) {
-    options.comm = comm;
-    return try_step(options);
-  }
-};
-
+/// The gradients are 1.
 class RanksOfSteps {
  public:
-  /// @param specs   one per rank
-  /// @param config  NULL: no scalers
-  RanksOfSteps(const std::vector<OptimizerSpec> &specs, const mp_scaler_config_t *config) {
-    for (const OptimizerSpec &spec : specs) ranks_.emplace_back(spec, config);
+  /// @param specs  one per rank
+  explicit RanksOfSteps(const std::vector<OptimizerSpec> &specs,
+                        const std::optional<mp_scaler_config_t> &config = std::nullopt) {
+    for (const OptimizerSpec &spec : specs) ranks_.emplace_back(spec, config).set_grads(1.0);
   }
 
   int count() const { return static_cast<int>(ranks_.size()); }
-  RankOfSteps &at(int rank) { return ranks_[static_cast<size_t>(rank)]; }
+  StepRun &at(int rank) { return ranks_[static_cast<size_t>(rank)]; }
   auto begin() { return ranks_.begin(); }
   auto end() { return ranks_.end(); }
 
   /// Takes one step on all ranks.
-  void step(const mp_step_options_t &options) {
-    on_all_ranks(count(),
-                 [&](int rank, const mp_comm_t &comm) { return at(rank).step(&comm, options); });
+  void step(const mp_step_options_t &options = step_options()) {
+    on_all_ranks(count(), [&](int rank, const mp_comm_t &comm) {
+      return step_with(comm, at(rank), options);
+    });
   }
 
  private:
-  std::deque<RankOfSteps> ranks_;
+  std::deque<StepRun> ranks_;
 };
 
 /// Distributes the tensors of `whole` round-robin; the last rank gets none.

@@ -10,13 +10,13 @@ constexpr int kRanks = 3;
 
 /// An optimizer with all tensors, and its shards, the last of which is empty.
 struct Sharding {
-  RankOfSteps whole;
+  StepRun whole;
   RanksOfSteps ranks;
 
   Sharding(const OptimizerSpec &spec, const mp_scaler_config_t &config)
-      : whole(spec, &config), ranks(sharded(spec, kRanks), &config) {}
+      : whole(spec, config), ranks(sharded(spec, kRanks), config) {}
 
-  RankOfSteps &owner(size_t t) { return ranks.at(rank_of_tensor(t, kRanks)); }
+  StepRun &owner(size_t t) { return ranks.at(rank_of_tensor(t, kRanks)); }
 
   void upload(const TensorValues &values) {
     whole.run.grads().upload(values);
@@ -35,7 +35,7 @@ struct Sharding {
   void step(float max_grad_norm) {
     mp_step_options_t options = mp_step_options_default();
     options.max_grad_norm = max_grad_norm;
-    require_ok(whole.step(nullptr, options));
+    whole.step(options);
     options.flags = MP_STEP_FLAG_SHARDED;
     ranks.step(options);
   }
@@ -47,7 +47,7 @@ struct Sharding {
 };
 
 void check_scalers(Sharding &s) {
-  for (RankOfSteps &rank : s.ranks) {
+  for (StepRun &rank : s.ranks) {
     CHECK(same_state(rank.scaler, s.whole.scaler));
     CHECK(rank.skipped.value() == s.whole.skipped.value());
     CHECK(rank.run.t() == s.whole.run.t());

@@ -274,13 +274,12 @@ TEST_CASE("finite: ranks agree on range and norms at every exponent",
           "[finite][comm][step][short]") {
   for (const int exponent : {-120, -60, 0, 40, 70, 110}) {
     const double x = std::ldexp(1.0, exponent);
-    RanksOfSteps ranks({plain_spec({{MP_FP32, 12}}), plain_spec({{MP_FP32, 4}}), plain_spec({})},
-                       nullptr);
-    for (RankOfSteps &rank : ranks) rank.set_grads(x);
+    RanksOfSteps ranks({plain_spec({{MP_FP32, 12}}), plain_spec({{MP_FP32, 4}}), plain_spec({})});
+    for (StepRun &rank : ranks) rank.set_grads(x);
     mp_step_options_t options = step_options(MP_STEP_FLAG_SHARDED);
     ranks.step(options);
     CAPTURE(exponent);
-    for (RankOfSteps &rank : ranks) {
+    for (StepRun &rank : ranks) {
       CHECK(rank.grad_norm.value() == static_cast<float>(4 * x));
       CHECK(rank.skipped.value() == (exponent >= 63 ? 1.0f : 0.0f));
       const mp_scaler_state_t state = state_of(mp_optimizer_get_scaler(rank.run.get()));
@@ -292,7 +291,7 @@ TEST_CASE("finite: ranks agree on range and norms at every exponent",
       ranks.at(1).set_grads(0x1p80);
       options.max_grad_norm = max_grad_norm;
       ranks.step(options);
-      for (RankOfSteps &rank : ranks)
+      for (StepRun &rank : ranks)
         CHECK(rank.skipped.value() == (max_grad_norm == 0.0f ? 1.0f : 0.0f));
     }
   }

@@ -122,8 +122,9 @@ TEST_CASE("checked step: a GEMM epilogue provides flag and amax", "[step][short]
 TEST_CASE("checked step: ranks agree if their flags and amaxes differ", "[comm][step]") {
   const mp_scaler_config_t config = config_of(MP_SCALER_POLICY_LOGNORMAL);
   for (const uint32_t sharded : {0u, static_cast<uint32_t>(MP_STEP_FLAG_SHARDED)}) {
-    RanksOfSteps ranks(std::vector<OptimizerSpec>(3, adamw_spec()), &config);
-    RankOfSteps single(adamw_spec(), &config);
+    RanksOfSteps ranks(std::vector<OptimizerSpec>(3, adamw_spec()), config);
+    StepRun single(adamw_spec(), config);
+    single.set_grads(1.0);
     const DeviceFloat largest(0.0f);
     const DeviceFloat amaxes[] = {DeviceFloat(0.0f), DeviceFloat(0.0f), DeviceFloat(0.0f)};
     const float told[][3] = {{1.0f, 8.0f, 2.0f}, {1.0f, NAN, 2.0f}, {4.0f, 0.0f, 0.0f},
@@ -135,11 +136,11 @@ TEST_CASE("checked step: ranks agree if their flags and amaxes differ", "[comm][
         if (!std::isnan(most) && !(values[rank] <= most)) most = values[rank];
       }
       on_all_ranks(3, [&](int rank, const mp_comm_t &comm) {
-        return ranks.at(rank).step(&comm, checked_options(amaxes[rank].data(), sharded));
+        return step_with(comm, ranks.at(rank), checked_options(amaxes[rank].data(), sharded));
       });
       write_float(largest.data(), most);
       require_ok(single.try_step(checked_options(largest.data())));
-      for (RankOfSteps &rank : ranks) {
+      for (StepRun &rank : ranks) {
         CHECK(rank.skipped.value() == (std::isfinite(most) ? 0.0f : 1.0f));
         CHECK(rank.run.state() == single.run.state());
         CHECK(same_state(rank.scaler, single.scaler));
