@@ -121,24 +121,34 @@ inline std::vector<double> row_of(const Matrices &matrix, int64_t i) {
   return {begin, begin + matrix.cols};
 }
 
-/// Returns the expected outputs of a row with a target per class: values by the formulas of the
-/// header, errors by those of the kernel.
-inline oracle::XentRow expected_targets(const XentCase &c, int64_t i, double counted) {
+/// Outputs of a row before they are rounded to their types.
+struct XentRow {
+  Bounded loss;
+  std::vector<Bounded> dlogits;
+  bool correct;
+};
+
+/// Returns the expected outputs of row i: values by the formulas of the header, errors by those of
+/// the kernel.
+inline XentRow expected_row(const XentCase &c, int64_t i, double counted) {
+  if (c.ignored(i)) return {0.0, std::vector<Bounded>(static_cast<size_t>(c.classes())), false};
   const std::vector<double> x = row_of(c.logits, i);
   const size_t classes = x.size();
   const Bounded not_a_number(kNaN), label_share(1.0 - double{c.label_smoothing}, 0x1p-25),
       share = Bounded(c.label_smoothing) / static_cast<double>(classes);
-  oracle::XentRow row{not_a_number, std::vector<Bounded>(classes, not_a_number), false};
-  if (!c.is_soft() && (c.label(i) < 0 || c.label(i) >= c.classes())) return row;
+  XentRow row{not_a_number, std::vector<Bounded>(classes, not_a_number), false};
+  const int64_t label = c.is_soft() ? -1 : c.label(i);
+  const bool is_plain = !c.is_soft() && !c.is_nll() && c.class_weights.empty();
+  if (!c.is_soft() && (label < 0 || label >= c.classes())) return row;
   const size_t top = static_cast<size_t>(std::max_element(x.begin(), x.end()) - x.begin());
   if (std::isinf(x[top]) || std::any_of(x.begin(), x.end(), [](double a) { return std::isnan(a); }))
     return row;
   std::vector<Bounded> q, powers;
-  BoundedSum others, rest, distance;
+  BoundedSum others, rest, distance, beside_label, differences;
   double powers_sum = 0.0, targets_sum = 0.0, loss = 0.0;
   for (size_t j = 0; j < classes; ++j) {
     const int64_t column = static_cast<int64_t>(j);
-    Bounded own(c.is_soft() ? c.targets.at(0, i, column) : c.label(i) == column ? 1.0 : 0.0);
+    Bounded own(c.is_soft() ? c.targets.at(0, i, column) : label == column ? 1.0 : 0.0);
     if (c.label_smoothing > 0.0f) own = own * label_share + share;
     if (!c.class_weights.empty()) own = own * c.class_weights[j];
     if (own.value == 0.0) own = Bounded(0.0);
@@ -147,23 +157,38 @@ inline oracle::XentRow expected_targets(const XentCase &c, int64_t i, double cou
     powers_sum += std::exp(x[j] - x[top]);
     targets_sum += own.value;
     if (j != top) others.add(powers[j]), rest.add(own);
+    if (column != label) beside_label.add(powers[j]);
+    if (is_plain && c.label_smoothing > 0.0f && std::isfinite(x[j]))
+      differences.add(Bounded(x[j]) - x[static_cast<size_t>(label)]);
     if (own.value != 0.0 && std::isfinite(x[j]))
       distance.add(own * (c.is_nll() ? Bounded(-x[j]) : Bounded(x[top]) - x[j]));
   }
   const Bounded sum = others.total(), remaining = rest.total(), total = remaining + q[top];
   for (size_t j = 0; j < classes; ++j)
     if (q[j].value != 0.0)
-      loss -= q[j].value * (c.is_nll() ? x[j] : x[j] - x[top] - std::log(powers_sum));
+      loss -= q[j].value * (c.is_nll() ? x[j] : x[j] - x[top] - std::log1p(sum.value));
   const bool has_z_loss = c.z_loss > 0.0f && total.value > 0.0;
   const Bounded lse = has_z_loss ? Bounded(x[top]) + log(Bounded(1.0) + sum) : Bounded(0.0);
   const Bounded of_lse = Bounded(c.z_loss) * lse * lse, growth = Bounded(2.0 * c.z_loss) * lse;
-  const Bounded plain =
-      c.is_nll() ? distance.total() : total * log1p(sum) + distance.total() + of_lse;
+  Bounded plain = c.is_nll() ? distance.total() : total * log1p(sum) + distance.total() + of_lse;
+  // Without class weights, the other classes are compared with the label.
+  if (is_plain) {
+    const double of_label = x[static_cast<size_t>(label)];
+    plain = of_label == x[top] ? log1p(beside_label.total())
+                               : log(Bounded(1.0) + sum) - (Bounded(of_label) - x[top]);
+    plain = plain - share * differences.total() + of_lse;
+  }
   loss += of_lse.value;
-  row.loss = Bounded(c.weight) * Bounded(loss, std::isfinite(loss) ? plain.error : 0.0);
-  row.correct = !c.is_soft() && static_cast<int64_t>(top) == c.label(i);
+  if (c.weight == 0.0f)
+    row.loss = Bounded(0.0);
+  else
+    row.loss = Bounded(c.weight) * Bounded(loss, std::isfinite(loss) ? plain.error : 0.0);
+  row.correct = !c.is_soft() && static_cast<int64_t>(top) == label;
   const Bounded factor = Bounded(c.null_scale ? 1.0 : c.loss_scale) * c.weight / counted;
   const Bounded inverse = Bounded(1.0) / (Bounded(1.0) + sum);
+  const Bounded of_others = factor * inverse * beside_label.total();
+  const Bounded at_label =
+      factor * (Bounded(c.label_smoothing) - share) - of_others + growth * (factor - of_others);
   for (size_t j = 0; j < classes; ++j) {
     const Bounded error = c.is_nll() ? factor * q[j]
                           : j == top
@@ -173,6 +198,7 @@ inline oracle::XentRow expected_targets(const XentCase &c, int64_t i, double cou
     row.dlogits[j] = {factor.value * (p * (targets_sum + growth.value) - q[j].value), error.error};
     if (targets_sum == 0.0) row.dlogits[j] = Bounded(0.0);
   }
+  if (is_plain) row.dlogits[static_cast<size_t>(label)] = at_label;
   return row;
 }
 
@@ -189,19 +215,6 @@ inline double counted_of(const XentCase &c) {
   return counted;
 }
 
-/// Returns the expected outputs of row i.
-inline oracle::XentRow expected_row(const XentCase &c, int64_t i, double counted) {
-  if (c.ignored(i)) return {0.0, std::vector<Bounded>(static_cast<size_t>(c.classes())), false};
-  if (c.is_soft() || c.is_nll() || !c.class_weights.empty()) return expected_targets(c, i, counted);
-  return oracle::softmax_xent(row_of(c.logits, i), c.label(i),
-                              {.dtype = c.dtype,
-                               .counted = counted,
-                               .scale = c.null_scale ? 1.0 : c.loss_scale,
-                               .weight = c.weight,
-                               .smoothing = c.label_smoothing,
-                               .z_loss = c.z_loss});
-}
-
 /// Returns log sum exp(x) of a row, or 0 if it is ignored.
 inline double expected_lse(const XentCase &c, int64_t i) {
   if (c.ignored(i)) return 0.0;
@@ -212,14 +225,14 @@ inline double expected_lse(const XentCase &c, int64_t i) {
   return largest + std::log(sum);
 }
 
-/// Checks that every output of the call is within the error bound of the oracle.
-inline void check(const XentCase &c) {
+/// Runs the call; checks that every output is within the error bound of the oracle.
+inline XentResult check(const XentCase &c) {
   const XentResult got = run(c);
   const double counted = counted_of(c);
   int64_t correct = 0, wrong = 0;
   double sum = 0.0;
   for (int64_t i = 0; i < c.rows(); ++i) {
-    const oracle::XentRow row = expected_row(c, i, counted);
+    const XentRow row = expected_row(c, i, counted);
     const float row_loss = got.row_loss[static_cast<size_t>(i)];
     correct += row.correct;
     sum += row_loss;
@@ -238,6 +251,7 @@ inline void check(const XentCase &c) {
   CHECK(got.correct == correct);
   // The sum is fp64 in any order, and the mean is rounded to fp32 once: one ulp.
   CHECK(within(rounded(sum / counted, 0.0), got.loss));
+  return got;
 }
 
 inline XentCase random_case(mp_dtype_t dtype, int64_t rows, int64_t classes, double range,

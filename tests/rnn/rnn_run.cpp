@@ -141,17 +141,10 @@ mp_status_t RnnRun::call(Call function) {
   return function(context(), &desc, &tensors, workspace_->data(), workspace_->bytes(), kStream);
 }
 
-mp_status_t RnnRun::forward_training() {
-  return call(mp_rnn_forward_training);
-}
-mp_status_t RnnRun::forward_inference() {
-  return call(mp_rnn_forward_inference);
-}
-mp_status_t RnnRun::backward_data() {
-  return call(mp_rnn_backward_data);
-}
-mp_status_t RnnRun::backward_weights() {
-  return call(mp_rnn_backward_weights);
+void RnnRun::train() {
+  require_ok(forward_training());
+  require_ok(backward_data());
+  require_ok(backward_weights());
 }
 
 void RnnRun::enqueue_training(mp_stream_t stream) {
@@ -199,9 +192,7 @@ bool is_supported(std::string_view kernel, const RnnCase &c) {
 
 RnnResult train(const RnnCase &c, const RnnData &data) {
   RnnRun run(c, data);
-  require_ok(run.forward_training());
-  require_ok(run.backward_data());
-  require_ok(run.backward_weights());
+  run.train();
   expect_none(run.damage(), "");
   return run.result();
 }

@@ -34,10 +34,12 @@ class RnnRun {
  public:
   RnnRun(const RnnCase &c, const RnnData &data);
 
-  mp_status_t forward_training();
-  mp_status_t forward_inference();
-  mp_status_t backward_data();
-  mp_status_t backward_weights();
+  mp_status_t forward_training() { return call(mp_rnn_forward_training); }
+  mp_status_t forward_inference() { return call(mp_rnn_forward_inference); }
+  mp_status_t backward_data() { return call(mp_rnn_backward_data); }
+  mp_status_t backward_weights() { return call(mp_rnn_backward_weights); }
+  /// Makes the three calls of training.
+  void train();
 
   /// Enqueues the three passes of training.
   void enqueue_training(mp_stream_t stream);

@@ -371,9 +371,7 @@ TEST_CASE("nightly: rnn, ten thousand training steps give the same bits", "[.nig
     RnnRun run(c, data);
     RnnResult first;
     for (int step = 0; step < 2000; ++step) {  // 2000 steps of each of five cells
-      require_ok(run.forward_training());
-      require_ok(run.backward_data());
-      require_ok(run.backward_weights());
+      run.train();
       if (step == 0) first = run.result();
     }
     const RnnResult last = run.result();

@@ -141,9 +141,7 @@ void check_without_rows(const RnnCase &c) {
       t->x = t->dy = t->y = t->dx = nullptr;
       t->reserve = nullptr, t->reserve_bytes = 0;
     }
-  require_ok(run.forward_training());
-  require_ok(run.backward_data());
-  require_ok(run.backward_weights());
+  run.train();
   expect_none(run.damage(), "");
   require_ok(inference.forward_inference());
   expect_none(inference.damage(), "");

@@ -12,6 +12,10 @@ UniqueScaler make_scaler(const mp_scaler_config_t &config) {
   return mptools::make_scaler(context(), config);
 }
 
+UniqueScaler make_scaler(mp_scaler_policy_t policy) {
+  return make_scaler(mp_scaler_config_default(policy));
+}
+
 mp_scaler_state_t state_of(mp_scaler_t scaler) {
   auto state = initialized<mp_scaler_state_t>();
   require_ok(mp_scaler_get_state_sync(scaler, &state, kStream));

@@ -20,6 +20,7 @@ using UniqueScaler = mptools::Scaler;
 using UniqueOptimizer = mptools::Optimizer;
 
 UniqueScaler make_scaler(const mp_scaler_config_t &config);
+UniqueScaler make_scaler(mp_scaler_policy_t policy);  ///< has the default configuration
 mp_scaler_state_t state_of(mp_scaler_t scaler);
 void set_state(mp_scaler_t scaler, const mp_scaler_state_t &state);
 /// Compares bytes, so that NaN equals itself.

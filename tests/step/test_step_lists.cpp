@@ -32,7 +32,7 @@ TEST_CASE("step lists: empty tensors first, last, in the middle and alone", "[st
     for (const OptimizerSpec &spec : all_kinds()) {
       CAPTURE(spec.kind, spec.flags, tensors.size());
       CheckedRun checked(with_tensors(spec, tensors), 1);
-      const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
+      const UniqueScaler scaler = make_scaler(MP_SCALER_POLICY_BACKOFF);
       checked.fused_step(scaler.get());
       if (has_elements(tensors)) checked.overflowing_step(scaler.get());
       checked.fused_step(scaler.get());
@@ -47,7 +47,7 @@ TEST_CASE("step lists: thousands of tensors of one element", "[step]") {
     for (int64_t i = 0; i < count; ++i) tensors.push_back({MP_FP16, 1, i % 8});
     CAPTURE(spec.kind, spec.flags, count);
     CheckedRun checked(with_tensors(spec, tensors), 5);
-    const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
+    const UniqueScaler scaler = make_scaler(MP_SCALER_POLICY_BACKOFF);
     checked.step(1.0f);
     const OptimizerState before = checked.run.state();
     checked.run.grads().inject(tensors.size() - 1, 0, encode(MP_FP16, kNaN));

@@ -19,17 +19,13 @@ struct Part : StepRun {
   }
 };
 
-UniqueScaler scaler_of(mp_scaler_policy_t policy) {
-  return make_scaler(mp_scaler_config_default(policy));
-}
-
 }  // namespace
 
 TEST_CASE("shared scaler: both optimizers skip if either overflows", "[step][short]") {
   for (const mp_scaler_policy_t policy : kScalerPolicies) {
     for (const bool in_a : {true, false}) {
       for (const double value : {HUGE_VAL, std::nan("")}) {
-        const UniqueScaler scaler = scaler_of(policy);
+        const UniqueScaler scaler = make_scaler(policy);
         Part a(1.0), b(2.0);
         (in_a ? a : b).inject(value);
         const OptimizerState a_before = a.run.state(), b_before = b.run.state();
@@ -61,7 +57,7 @@ TEST_CASE("shared scaler: both optimizers skip if either overflows", "[step][sho
 
 TEST_CASE("shared scaler: an optimizer stepped before the overflow is applied, as in torch",
           "[step][short]") {
-  const UniqueScaler scaler = scaler_of(MP_SCALER_POLICY_BACKOFF);
+  const UniqueScaler scaler = make_scaler(MP_SCALER_POLICY_BACKOFF);
   Part a(1.0), b(2.0);
   b.inject(HUGE_VAL);
   a.step(scaler, MP_STEP_FLAG_KEEP_SCALER);
@@ -73,9 +69,9 @@ TEST_CASE("shared scaler: an optimizer stepped before the overflow is applied, a
 
 TEST_CASE("shared scaler: lognormal uses the largest gradient of all optimizers", "[step][short]") {
   const double grads[][2] = {{8.0, 0.5}, {0.5, 8.0}, {0.25, 0.125}};
-  const UniqueScaler shared = scaler_of(MP_SCALER_POLICY_LOGNORMAL);
-  const UniqueScaler alone = scaler_of(MP_SCALER_POLICY_LOGNORMAL);
-  const UniqueScaler updated = scaler_of(MP_SCALER_POLICY_LOGNORMAL);
+  const UniqueScaler shared = make_scaler(MP_SCALER_POLICY_LOGNORMAL);
+  const UniqueScaler alone = make_scaler(MP_SCALER_POLICY_LOGNORMAL);
+  const UniqueScaler updated = make_scaler(MP_SCALER_POLICY_LOGNORMAL);
   for (const auto &pair : grads) {
     Part a(pair[0]), b(pair[1]), larger(std::max(pair[0], pair[1]));
     a.step(shared, MP_STEP_FLAG_KEEP_SCALER);
@@ -102,7 +98,7 @@ TEST_CASE("shared scaler: MP_STEP_FLAG_KEEP_SCALER keeps the optimizer's interna
 TEST_CASE("step: any flag except 0 skips", "[step][short]") {
   for (const float found_inf : {1.0f, 2.0f, -1.0f, 0x1p-149f, NAN, -0.0f}) {
     const bool skips = found_inf != 0.0f;
-    const UniqueScaler scaler = scaler_of(MP_SCALER_POLICY_BACKOFF);
+    const UniqueScaler scaler = make_scaler(MP_SCALER_POLICY_BACKOFF);
     Part a(1.0);
     const OptimizerState before = a.run.state();
     write_float(mp_scaler_get_found_inf_address(scaler.get()), found_inf);

@@ -48,7 +48,7 @@ void step_alone(OptimizerRun &run, const SkipPath &path) {
 void step_fused(OptimizerRun &run, const SkipPath &path) {
   const bool shares = path.call == Call::shared_step;
   UniqueScaler scaler;
-  if (path.policy) scaler = make_scaler(mp_scaler_config_default(*path.policy));
+  if (path.policy) scaler = make_scaler(*path.policy);
   if (path.reason == Reason::flag) raise_flag(scaler, path.value);
   const DeviceFloat reported(-1.0f);
   mp_step_options_t options =
@@ -81,7 +81,7 @@ void skip(CheckedRun &checked, const SkipPath &path) {
 /// Skips the first steps, and two in a row for each cause.
 void check_paths(const OptimizerSpec &spec, size_t first, size_t count) {
   CheckedRun checked(spec, 20);
-  const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
+  const UniqueScaler scaler = make_scaler(MP_SCALER_POLICY_BACKOFF);
   for (size_t i = first; i < first + count; ++i) {
     const SkipPath &path = kPaths[i % std::size(kPaths)];
     CAPTURE(spec.kind, spec.flags, spec.groups[0].beta1, spec.groups[0].weight_decay,
