@@ -80,12 +80,8 @@ TEST_CASE("gemv: nothing is read beyond the operands", "[gemm][short]") {
       const DeviceMemory a(static_cast<size_t>(c.m * c.k) * 4);
       const DeviceMemory b(static_cast<size_t>(c.k * c.n) * 4);
       DeviceBuffer<float> d(c.m * c.n);
-      const auto clear = [](const DeviceMemory &memory, int64_t elems) {
-        const std::vector<float> zeros(static_cast<size_t>(elems), 0.0f);
-        copy_bytes(memory.data(), zeros.data(), zeros.size() * sizeof(float));
-      };
-      clear(a, c.m * c.k);
-      clear(b, c.k * c.n);
+      require_ok(mp_memset(context(), a.data(), 0, static_cast<size_t>(c.m * c.k) * 4, kStream));
+      require_ok(mp_memset(context(), b.data(), 0, static_cast<size_t>(c.k * c.n) * 4, kStream));
       mp_gemm_desc_t desc = mp_gemm_desc_default(c.m, c.n, c.k, c.ab, c.cd);
       desc.op_a = c.op[0] == 'N' ? MP_OP_N : MP_OP_T;
       desc.op_b = c.op[1] == 'N' ? MP_OP_N : MP_OP_T;

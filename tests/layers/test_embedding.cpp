@@ -211,11 +211,9 @@ TEST_CASE("embedding: word frequencies of a text", "[layers][embedding]") {
   }
 }
 
-TEST_CASE("embedding: large vocabularies", "[layers][embedding]") {
+TEST_CASE("embedding: large vocabularies, and more rows than a tile of the sort",
+          "[layers][embedding]") {
   check(make_case(zipf_indices(4000, 70000, 10), 70000, 16));
-}
-
-TEST_CASE("embedding: more rows than a tile of the sort", "[layers][embedding]") {
   Case c = make_case(zipf_indices(30000, 500, 11), 500, 8);
   c.desc.dtype_dtable = MP_FP32;
   check(c);

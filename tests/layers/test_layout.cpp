@@ -10,21 +10,14 @@ struct Images {
   int64_t elems() const { return n * c * h * w; }
 };
 
-/// Returns the index of element (n, c, y, x).
-size_t nchw(const Images &s, int64_t n, int64_t c, int64_t y, int64_t x) {
-  return static_cast<size_t>(((n * s.c + c) * s.h + y) * s.w + x);
-}
-size_t nhwc(const Images &s, int64_t n, int64_t c, int64_t y, int64_t x) {
-  return static_cast<size_t>(((n * s.h + y) * s.w + x) * s.c + c);
-}
-
-std::vector<double> to_nhwc(const Images &s, const std::vector<double> &values) {
-  std::vector<double> result(values.size());
+std::vector<double> to_nhwc(const Images &s, const std::vector<double> &nchw) {
+  std::vector<double> nhwc;
   for (int64_t n = 0; n < s.n; ++n)
-    for (int64_t c = 0; c < s.c; ++c)
-      for (int64_t y = 0; y < s.h; ++y)
-        for (int64_t x = 0; x < s.w; ++x) result[nhwc(s, n, c, y, x)] = values[nchw(s, n, c, y, x)];
-  return result;
+    for (int64_t y = 0; y < s.h; ++y)
+      for (int64_t x = 0; x < s.w; ++x)
+        for (int64_t c = 0; c < s.c; ++c)
+          nhwc.push_back(nchw[static_cast<size_t>(((n * s.c + c) * s.h + y) * s.w + x)]);
+  return nhwc;
 }
 
 void expect_equal(const std::vector<double> &got, std::vector<double> wanted, mp_dtype_t dtype) {
