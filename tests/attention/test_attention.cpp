@@ -142,7 +142,7 @@ void check_any(const KernelScope &kernel, uint64_t seed, int cases) {
 
 TEST_CASE("attention: any options, form and layout", "[attention]") {
   MP_EACH_KERNEL;
-  check_any(kernel, 1, 70);
+  check_any(kernel, 1, 50);
 }
 
 TEST_CASE("attention: a few options, forms and layouts", "[attention][dropout][short]") {

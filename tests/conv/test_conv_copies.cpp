@@ -113,8 +113,10 @@ const std::vector<std::string> kLayers = {
 
 TEST_CASE("conv windows: results are exact", "[conv][wgmma][short]") {
   if (!has_wgmma()) return;
-  for (const std::string &layer : kLayers)
-    check_conv_kernels(layer + "op=fprop|wgrad ab/cd=fp16/fp16|bf16/fp32", reads_windows);
+  constexpr const char *kTypes[] = {"op/ab/cd=fprop/fp16/fp16|wgrad/bf16/fp32",
+                                    "op/ab/cd=fprop/bf16/fp32|wgrad/fp16/fp16"};
+  for (size_t i = 0; i < kLayers.size(); ++i)
+    check_conv_kernels(kLayers[i] + kTypes[i % 2], reads_windows);
 }
 
 TEST_CASE("conv windows: infinities and NaNs reach only the windows that contain them",
@@ -122,8 +124,8 @@ TEST_CASE("conv windows: infinities and NaNs reach only the windows that contain
   if (!has_wgmma()) return;
   for (const std::string &layer : kLayers)
     check_conv_kernels(layer +
-                           "op=fprop|wgrad cd=fp16 special/place=inf/first|nan/middle|inf/last "
-                           "special_in_second=0|1 amax=1 found_inf=1",
+                           "op=fprop|wgrad cd=fp16 amax=1 found_inf=1 special/place/"
+                           "special_in_second=inf/first/0|nan/middle/1|inf/last/0|inf/last/1",
                        reads_unsplit_windows);
 }
 

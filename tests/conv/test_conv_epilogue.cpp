@@ -20,9 +20,14 @@ const std::string kOutputs = "aux=1 dbias=1 amax=1 found_inf=1 ";
 
 }  // namespace
 
-TEST_CASE("conv epilogue: generated options on generated problems", "[conv]") {
+TEST_CASE("conv epilogue: many generated options on generated problems", "[conv][long]") {
   Random random(3);
   for (int i = 0; i < 600; ++i) check_conv(random_conv_with_epilogue(random, 100000));
+}
+
+TEST_CASE("conv epilogue: generated options on generated problems", "[conv]") {
+  Random random(6);
+  for (int i = 0; i < 150; ++i) check_conv(random_conv_with_epilogue(random, 100000));
 }
 
 TEST_CASE("conv epilogue: a few generated options", "[conv][short]") {

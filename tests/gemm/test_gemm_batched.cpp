@@ -46,8 +46,8 @@ TEST_CASE("gemm batch: one misaligned pointer among aligned ones", "[gemm][short
 TEST_CASE("gemm batch: one misaligned pointer, in place, split and with the epilogue", "[gemm]") {
   // The last product has more tiles than one per item.
   check_every_kernel(kBatch +
-                     "op=NT cd=fp16 pointers=1 stray=a0|b2|d1 beta=2 in_place=1 bias=fp32 "
-                     "found_inf=1 m/n/k=65/37/41|65/37/600|300/270/96");
+                     "op=NT cd=fp16 pointers=1 beta=2 in_place=1 bias=fp32 found_inf=1 "
+                     "stray/m/n/k=a0/65/37/600|b2/300/270/96|d1/300/270/96|d1/65/37/600");
 }
 
 TEST_CASE("gemm batch: arrays of pointers with shared, in-place and absent matrices",

@@ -20,7 +20,7 @@ TEST_CASE("epilogue: bias of every type, aligned or not", "[gemm]") {
 }
 
 TEST_CASE("epilogue: forward activations, with and without aux", "[gemm][short]") {
-  check_every_kernel(kEachType + "activation=forward aux=0|1 fill=exact|real");
+  check_every_kernel(kEachType + "activation=forward aux/fill=1/exact|0/real");
 }
 
 TEST_CASE("epilogue: backward activations read aux", "[gemm][short]") {

@@ -14,8 +14,8 @@ const std::string kBase = "m=70 n=67 k=43 dbias=1 amax=1 found_inf=1 ";
 
 TEST_CASE("gemm non-finite: one element of A propagates according to IEEE 754", "[gemm]") {
   check_every_kernel(kBase +
-                     "ab/cd=fp16/fp16|bf16/bf16|fp32/fp32 op=NN|NT|TN|TT special=inf|nan "
-                     "place=first|middle|last");
+                     "ab/cd=fp16/fp16|bf16/bf16|fp32/fp32 op=NN|NT|TN|TT "
+                     "special/place=inf/first|nan/middle|inf/last");
 }
 
 TEST_CASE("gemm non-finite: the last element of A is detected", "[gemm][short]") {
@@ -32,7 +32,7 @@ TEST_CASE("gemm non-finite: neither NaN nor infinity reaches D if alpha = 0 or *
   const std::string line =
       kBase +
       "ab=fp16|fp32 cd/activation/aux/beta/k=fp16/none/0/0/43|fp16/relu/1/2/600|bf16/drelu/1/0/43|"
-      "fp32/none/0/2/600 alpha/zero_scale=0/0|3/1 special=inf|nan place=middle ";
+      "fp32/none/0/2/600 alpha/zero_scale/special=0/0/inf|3/1/nan place=middle ";
   check_every_kernel(line);
   check_every_kernel(line + "m=1 batch=3 pointers=1 activation=none aux=0 dbias=0 amax=0");
 }

@@ -177,8 +177,9 @@ TEST_CASE("wgmma: slices are added in the order of k", "[wgmma]") {
 
 TEST_CASE("wgmma: batches by stride, shared operands and pointers", "[wgmma]") {
   check(
-      "m=136 n=136 k=72 op=NN|NT|TN|TT batch=3 found_inf=1 "
-      "cd/beta/pad/pointers=fp16/1/0/0|fp16/0/3/0|fp16/0/3/1|fp32/1/3/1");
+      "m=136 n=136 k=72 batch=3 found_inf=1 op/cd/beta/pad/pointers="
+      "NN/fp16/1/0/0|TT/fp16/1/0/0|NT/fp16/0/3/0|TN/fp16/0/3/0|NN/fp16/0/3/1|TN/fp16/0/3/1|"
+      "NT/fp32/1/3/1|TT/fp32/1/3/1");
   check("m=136 n=200 k=72 op=NT cd=fp16 batch=3 shared_a/shared_b=1/0|0/1|1/1");
   check_splits("m=72 n=136 k=600 op=TN ab=bf16 batch=2 pointers=0|1");
 }

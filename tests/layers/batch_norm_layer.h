@@ -152,6 +152,7 @@ void check_shapes(const Check &check) {
     for (const mp_activation_t activation : kActivations)
       for (const int64_t rows : {2, 3, 31, 129, 600, 1700})
         for (const int32_t channels : {1, 3, 8, 9, 17, 40, 65, 130}) {
+          if (rows >= 600 && channels != 1 && channels != 9 && channels != 130) continue;
           Layer l = random_layer(dtype, rows, channels, ++seed);
           l.desc.activation = activation;
           CAPTURE(mp_dtype_name(dtype), activation, rows, channels);

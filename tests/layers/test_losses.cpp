@@ -170,7 +170,7 @@ TEST_CASE("loss: all kinds, types and numbers of elements", "[loss][short]") {
 }
 
 TEST_CASE("loss: more elements than blocks", "[loss]") {
-  LossCase c = random_case(MP_LOSS_MSE, 2048 * 1024 * 2 + 77, MP_FP16, MP_FP16, 100);
+  LossCase c = random_case(MP_LOSS_MSE, 2048 * 1024 + 77, MP_FP16, MP_FP16, 100);
   check(c);
   c.desc.flags = MP_LOSS_FLAG_IGNORE_TARGET;
   c.desc.ignore_target = 2.0f;

@@ -109,8 +109,9 @@ TEST_CASE("xent: any options for short rows", "[xent][short]") {
 }
 
 TEST_CASE("xent: any options for rows of any length", "[xent]") {
-  check_any({3, 31, 1000, 1023, 1024, 1031, 4096, 8192, 8193, 32000}, 5, 12);
-  check_any({50257, 65536, 65537, 151936}, 3, 4);
+  check_any({3, 31, 1000, 1023, 1024, 1031}, 5, 12);
+  check_any({4096, 8192, 8193, 32000}, 5, 4);
+  check_any({50257, 65536, 65537, 151936}, 3, 1);
 }
 
 TEST_CASE("xent: same bits in repeated calls, in place and out of place", "[xent][short]") {
@@ -230,8 +231,7 @@ TEST_CASE("xent: a weight of 0 gives loss and gradient 0, except for NaN", "[xen
         c.logits.at(0, 0, c.label(0)) = -kInfinity;                  // the label is masked
         c.logits.at(0, 1, (c.label(1) + 1) % classes) = -kInfinity;  // another class is
         CAPTURE(mp_dtype_name(dtype), classes, smoothing);
-        check(c);
-        const XentResult got = run(c);
+        const XentResult got = check(c);
         CHECK(got.row_loss == std::vector<float>(3, 0.0f));
         CHECK(got.loss == 0.0f);
         for (const double gradient : got.dlogits.values) REQUIRE(gradient == 0.0);

@@ -185,7 +185,7 @@ TEST_CASE("rnn: layers, two directions, unequal lengths and dropout are within t
 }
 
 TEST_CASE("rnn: many steps are within tolerance", "[rnn]") {
-  check_cells(300, {8, 150, 32, 64}, {MP_FP16, MP_BF16, MP_FP32}, 0, RnnLayout::kBatchMajor);
+  check_cells(300, {4, 150, 16, 64}, {MP_FP16, MP_BF16, MP_FP32}, 0, RnnLayout::kBatchMajor);
 }
 
 TEST_CASE("rnn: inputs added to the gates, no biases, a clipped c", "[rnn][short]") {

@@ -81,7 +81,7 @@ TEST_CASE("ranks: scalers stay equal over random steps", "[comm][step]") {
     // One rank that has all gradients.
     StepRun single(small_spec(), config);
     Random random(7);
-    for (int step = 0; step < 40; ++step) {
+    for (int step = 0; step < 20; ++step) {
       const bool overflows = random.integer(0, 3) == 0;
       const int where = static_cast<int>(random.integer(0, 2));
       double largest = 0.0;

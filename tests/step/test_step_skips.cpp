@@ -108,7 +108,7 @@ std::vector<OptimizerSpec> all_cases() {
 
 }  // namespace
 
-TEST_CASE("step skips: every rule with all options and every cause", "[step]") {
+TEST_CASE("step skips: every rule with all options and every cause", "[step][long]") {
   for (const OptimizerSpec &spec : all_cases()) check_paths(spec, 0, std::size(kPaths));
 }
 
