@@ -12,6 +12,7 @@ class ScalerRun {
       : config_(config), scaler_(make_scaler(config)) {}
 
   const mp_scaler_config_t &config() const { return config_; }
+  const UniqueScaler &scaler() const { return scaler_; }
   mp_scaler_t get() const { return scaler_.get(); }
   float scale() const { return read_float(mp_scaler_get_scale_address(get())); }
   float inv_scale() const { return read_float(mp_scaler_get_inv_scale_address(get())); }

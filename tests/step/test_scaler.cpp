@@ -56,12 +56,6 @@ TEST_CASE("scaler lognormal: overflows before the first statistics leave S at th
   }
 }
 
-TEST_CASE("scaler static: S never changes", "[scaler][short]") {
-  Config config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
-  config.init_scale = 1024.0f;
-  CHECK(scales_of(config, kSequenceA) == Scales(kSequenceA.size(), 1024.0f));
-}
-
 // ---------------------------------------------------------------------------- closed loop
 
 namespace {
