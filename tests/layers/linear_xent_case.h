@@ -194,7 +194,10 @@ inline void check_gradients(const LinearXentCase &c, const Matrices &dlogits,
       add_epilogues(sum, 1);
       wrong_dx += !within(sum.total(), got.dx.at(0, i, p), d.dtype);
     }
-  const int64_t chunks = (d.rows + kChunkRows - 1) / kChunkRows;
+  // A chunk has at most 224 MiB of logits.
+  const int64_t rows =
+      std::min(kChunkRows, (int64_t{224} << 20) / (d.classes * format_of(d.dtype).bits / 8));
+  const int64_t chunks = (d.rows + rows - 1) / rows;
   const double before = c.accumulates() ? c.before : 0.0;
   for (int64_t j = 0; j < d.classes; j++) {
     BoundedSum of_rows;
