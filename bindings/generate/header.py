@@ -169,7 +169,7 @@ def by_dependency(paths: List[pathlib.Path]) -> List[pathlib.Path]:
 
 
 SYSTEM_TYPES = "size_t int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t".split()
-DEFINE = re.compile(r"^#define (MP_\w+)[ ]+(?!__attribute__)([^\s\\].*?)\s*(?:/\*.*)?$", re.M)
+DEFINE = re.compile(r"^#define (MP_\w+)[ ]+(?!__attribute__|extern|})([^\s\\].*?)\s*(?:/\*.*)?$", re.M)
 
 
 def syntax_tree(umbrella: pathlib.Path, options=("-DMP_ENABLE_EXPERIMENTAL",)) -> c_ast.FileAST:

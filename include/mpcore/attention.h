@@ -4,9 +4,7 @@
 
 #include "core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup attention 12. Attention
  *
@@ -179,8 +177,6 @@ MP_API mp_status_t mp_attention_backward(mp_context_t context, const mp_attentio
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_ATTENTION_H */

@@ -5,9 +5,7 @@
 #include "core.h"
 #include "scaler.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup autocast 17. Autocast
  *
@@ -386,8 +384,6 @@ MP_API mp_status_t mp_autocast_op(mp_autocast_t policy, const char *op_type,
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_AUTOCAST_H */

@@ -4,9 +4,7 @@
 
 #include "tensors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup comm 16. Communication between ranks
  *  @{ */
@@ -92,8 +90,6 @@ MP_API mp_status_t mp_grads_all_reduce(mp_tensor_list_t grads, const mp_comm_t *
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_COMM_H */

@@ -4,9 +4,7 @@
 
 #include "scaler.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup compat 19. Loss scalers of other systems
  *
@@ -146,8 +144,6 @@ MP_API mp_status_t mp_scaler_to_megatron(const mp_scaler_state_t *state,
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_COMPAT_H */

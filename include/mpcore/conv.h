@@ -4,9 +4,7 @@
 
 #include "gemm.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup conv 6. Convolution (2-D, NHWC)
  *  @{ */
@@ -128,8 +126,6 @@ MP_API mp_status_t mp_conv2d_wgrad(mp_context_t context, const mp_conv2d_desc_t 
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_CONV_H */

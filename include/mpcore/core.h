@@ -6,9 +6,16 @@
 #include <stdint.h>
 #include <string.h> /* memset, in MP_INIT_STRUCT */
 
+/* Begin and end of declarations, which have C linkage in C++ too. */
 #ifdef __cplusplus
-extern "C" {
+#define MP_BEGIN_C extern "C" {
+#define MP_END_C }
+#else
+#define MP_BEGIN_C
+#define MP_END_C
 #endif
+
+MP_BEGIN_C
 
 /** @defgroup version 1. Version, names and structs
  *
@@ -279,8 +286,6 @@ MP_API mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t dty
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_CORE_H */

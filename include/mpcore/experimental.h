@@ -6,9 +6,7 @@
 #include "conv.h"
 #include "rnn.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 #ifdef MP_ENABLE_EXPERIMENTAL
 
@@ -86,8 +84,6 @@ MP_API mp_status_t mp_attention_set_kernel(mp_context_t context, const char *ker
 
 #endif /* MP_ENABLE_EXPERIMENTAL */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_EXPERIMENTAL_H */

@@ -4,9 +4,7 @@
 
 #include "core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup gemm 5. GEMM
  *
@@ -385,8 +383,6 @@ MP_API mp_status_t mp_gemm_ragged(mp_context_t context, const mp_gemm_desc_t *de
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_GEMM_H */

@@ -4,9 +4,7 @@
 
 #include "autocast.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup graph 18. Graphs
  *
@@ -427,8 +425,6 @@ MP_API mp_status_t mp_graph_describe(mp_graph_t graph, char *text, size_t *bytes
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_GRAPH_H */

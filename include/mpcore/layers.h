@@ -4,9 +4,7 @@
 
 #include "gemm.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup layers 8. Layout, pooling, batch normalization, pointwise operations, gated units
  *  @{ */
@@ -477,8 +475,6 @@ MP_API mp_status_t mp_strided_copy(mp_context_t context, const mp_strided_copy_d
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_LAYERS_H */

@@ -4,9 +4,7 @@
 
 #include "core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup loss 10. Losses
  *  @{ */
@@ -310,8 +308,6 @@ MP_API mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc,
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_LOSS_H */

@@ -4,9 +4,7 @@
 
 #include "core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup norm 9. Layer and RMS normalization
  *  @{ */
@@ -145,8 +143,6 @@ MP_API mp_status_t mp_norm_backward(mp_context_t context, const mp_norm_desc_t *
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_NORM_H */

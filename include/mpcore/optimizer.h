@@ -4,9 +4,7 @@
 
 #include "tensors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup optimizer 14. Optimizers
  *  @{ */
@@ -402,8 +400,6 @@ MP_API mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t 
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_OPTIMIZER_H */

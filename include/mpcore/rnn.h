@@ -4,9 +4,7 @@
 
 #include "gemm.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup rnn 7. Recurrent layers
  *
@@ -238,8 +236,6 @@ MP_API mp_status_t mp_rnn_backward_weights(mp_context_t context, const mp_rnn_de
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_RNN_H */

@@ -4,9 +4,7 @@
 
 #include "core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup scaler 13. Loss scaler
  *  @{ */
@@ -211,8 +209,6 @@ MP_API mp_status_t mp_scaler_get_history_sync(mp_scaler_t scaler, int64_t capaci
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_SCALER_H */

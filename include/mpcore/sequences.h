@@ -4,9 +4,7 @@
 
 #include "core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup sequences 11. Embedding, dropout, rotary embedding, softmax
  *  @{ */
@@ -297,8 +295,6 @@ MP_API mp_status_t mp_softmax_backward(mp_context_t context, const mp_softmax_de
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_SEQUENCES_H */

@@ -6,9 +6,7 @@
 #include "optimizer.h"
 #include "scaler.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup step 15. Fused training step
  *  @{ */
@@ -263,8 +261,6 @@ MP_API mp_status_t mp_scaler_query_step(mp_scaler_t scaler, int64_t step,
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_STEP_H */

@@ -4,9 +4,7 @@
 
 #include "core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MP_BEGIN_C
 
 /** @defgroup tensors 4. Tensor lists and reductions
  *  @{ */
@@ -135,8 +133,6 @@ MP_API mp_status_t mp_clip_factor(mp_context_t context, const float *scaled_norm
 
 /** @} */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+MP_END_C
 
 #endif /* MPCORE_TENSORS_H */
