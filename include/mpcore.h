@@ -53,6 +53,9 @@
  *    `_sync` may allocate or wait.
  *  - **Memory**: only kernels dereference "device" pointers; "host" pointers are read or written
  *    before the call returns.  The library never frees memory that it did not allocate.
+ *  - **Workspaces** are device memory, 256-byte aligned, whose contents later calls do not use.  If
+ *    a workspace is not optional, a size below the result of the workspace query returns
+ *    MP_ERROR_WORKSPACE_TOO_SMALL.
  *  - **Matrices** are row-major.  `ld` is the distance, in elements, between the starts of
  *    consecutive rows.
  *  - **Rounding**: fp32 -> fp16/bf16 rounds to nearest, ties to even.  Overflow becomes infinity:

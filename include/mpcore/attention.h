@@ -167,10 +167,8 @@ MP_API mp_status_t mp_attention_backward_workspace_size(mp_context_t context,
  *
  *  Gradients are overwritten.  The sums over keys and queries are fp32, in a fixed order.
  *
- *  @param tensors    host: reads q, k, v, o, lse, d_o and sinks, writes dq, dk, dv and dsinks.
- *                    Outputs must not overlap each other or inputs.
- *  @param workspace  device, 256-byte aligned; mp_attention_backward_workspace_size bytes.
- *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_attention_backward_workspace_size */
+ *  @param tensors  host: reads q, k, v, o, lse, d_o and sinks, writes dq, dk, dv and dsinks.
+ *                  Outputs must not overlap each other or inputs. */
 MP_API mp_status_t mp_attention_backward(mp_context_t context, const mp_attention_desc_t *desc,
                                          const mp_attention_tensors_t *tensors, void *workspace,
                                          size_t workspace_bytes, mp_stream_t stream);

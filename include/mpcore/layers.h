@@ -159,9 +159,8 @@ MP_API mp_status_t mp_batchnorm_workspace_size(mp_context_t context,
  *      running_mean = (1 - momentum) running_mean + momentum mean
  *      running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
  *
- *  @param tensors    host: x, saved_mean, saved_inv_std and y; optionally gamma, beta, and
- *                    running_mean and running_var, which are updated.
- *  @param workspace  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
+ *  @param tensors  host: x, saved_mean, saved_inv_std and y; optionally gamma, beta, and
+ *                  running_mean and running_var, which are updated.
  *
  *  - Non-finite values: a channel becomes NaN if its x contains an infinity or NaN, or if
  *    rows var exceeds the range of fp32.  Its running statistics are then not updated, so a step
@@ -177,8 +176,7 @@ MP_API mp_status_t mp_batchnorm_workspace_size(mp_context_t context,
  *
  *  @source Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
  *  Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
- *  (statistics in fp32).
- *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_batchnorm_workspace_size */
+ *  (statistics in fp32). */
 MP_API mp_status_t mp_batchnorm_forward_training(mp_context_t context,
                                                  const mp_batchnorm_desc_t *desc,
                                                  const mp_batchnorm_tensors_t *tensors,
@@ -320,12 +318,10 @@ MP_API mp_status_t mp_column_sum_workspace_size(mp_context_t context,
  *  The sum is in fp32, in an order that depends only on rows and columns, and rounded once.
  *  rows = 0 computes beta * sum; columns = 0 does nothing.
  *
- *  @param x          device, rows x columns; for images rows = N H W, columns = C.
- *  @param sum        device, columns elements, written; read only if beta != 0.  Must not overlap
- *                    x.
- *  @param epilogue   host, optional: scale, amax and found_inf.  All other fields must be 0.
- *  @param workspace  device, 256-byte aligned; mp_column_sum_workspace_size bytes.
- *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_column_sum_workspace_size */
+ *  @param x         device, rows x columns; for images rows = N H W, columns = C.
+ *  @param sum       device, columns elements, written; read only if beta != 0.  Must not overlap
+ *                   x.
+ *  @param epilogue  host, optional: scale, amax and found_inf.  All other fields must be 0. */
 MP_API mp_status_t mp_column_sum(mp_context_t context, const mp_column_sum_desc_t *desc,
                                  const void *x, void *sum, const mp_epilogue_t *epilogue,
                                  void *workspace, size_t workspace_bytes, mp_stream_t stream);

@@ -196,9 +196,7 @@ MP_API mp_status_t mp_linear_xent_workspace_size(mp_context_t context,
  *  - Statistics: tensors->stats receives found_inf and amax of the gradients as written.
  *  - Determinism: as mp_gemm, for kernels whose bits do not depend on the number of rows.
  *
- *  @param tensors    host: x, w, labels and row_loss; the other tensors are optional.
- *  @param workspace  device, 256-byte aligned; mp_linear_xent_workspace_size bytes.
- *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_linear_xent_workspace_size */
+ *  @param tensors  host: x, w, labels and row_loss; the other tensors are optional. */
 MP_API mp_status_t mp_linear_xent(mp_context_t context, const mp_linear_xent_desc_t *desc,
                                   const mp_xent_tensors_t *tensors, void *workspace,
                                   size_t workspace_bytes, mp_stream_t stream);
@@ -297,11 +295,10 @@ typedef struct mp_loss_tensors {
  *  Not supported: gradients of the target, and a positive weight per class of binary cross-entropy
  *  (pos_weight of torch).
  *
- *  @param tensors    host: prediction and target; the other tensors are optional.
- *  @param workspace  device, 256-byte aligned; mp_loss_workspace_size bytes.
+ *  @param tensors  host: prediction and target; the other tensors are optional.
  *  @source torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss, HuberLoss, SmoothL1Loss; Huber, Robust
- *          Estimation of a Location Parameter, 1964; Micikevicius et al. 2018, sections 3.2, 3.3.
- *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_loss_workspace_size */
+ *          Estimation of a Location Parameter, 1964; Micikevicius et al. 2018, sections 3.2
+ *          and 3.3. */
 MP_API mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc,
                            const mp_loss_tensors_t *tensors, void *workspace,
                            size_t workspace_bytes, mp_stream_t stream);

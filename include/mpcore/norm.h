@@ -131,12 +131,10 @@ MP_API mp_status_t mp_norm_backward_workspace_size(mp_context_t context, const m
  *  Not supported: normalization over a batch (see mp_batchnorm_*) or over groups of channels of an
  *  image, and gamma and beta in 16 bits.
  *
- *  @param tensors    host: dy, rstd, for MP_NORM_LAYER mean, and sum or x; dx, dresidual or both.
- *                    Optionally gamma, dropout_offset, dsum, dgamma and dbeta.  dx may be dy if
- *                    their strides are equal, dresidual may be dsum.
- *  @param workspace  device, 256-byte aligned; mp_norm_backward_workspace_size bytes.
- *  @source Ba, Kiros & Hinton 2016, supplementary material; Zhang & Sennrich 2019, section 4.
- *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_norm_backward_workspace_size */
+ *  @param tensors  host: dy, rstd, for MP_NORM_LAYER mean, and sum or x; dx, dresidual or both.
+ *                  Optionally gamma, dropout_offset, dsum, dgamma and dbeta.  dx may be dy if
+ *                  their strides are equal, dresidual may be dsum.
+ *  @source Ba, Kiros & Hinton 2016, supplementary material; Zhang & Sennrich 2019, section 4. */
 MP_API mp_status_t mp_norm_backward(mp_context_t context, const mp_norm_desc_t *desc,
                                     const mp_norm_tensors_t *tensors, void *workspace,
                                     size_t workspace_bytes, mp_stream_t stream);

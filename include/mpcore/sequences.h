@@ -79,14 +79,12 @@ MP_API mp_status_t mp_embedding_workspace_size(mp_context_t context,
  *  MP_EMBEDDING_FLAG_ACCUMULATE adds the previous value last.  The bits of a row of dtable thus
  *  depend on its rows of dout, their order and embedding_dim, not on other indices or the device.
  *
- *  @param indices    device, num_indices integers of desc->dtype_indices.
- *  @param dout       device, num_indices x embedding_dim.
- *  @param dtable     device, num_embeddings x embedding_dim, overwritten.
- *                    MP_EMBEDDING_FLAG_ACCUMULATE writes only rows with an index, except the
- *                    padding row.
- *  @param stats      host, optional: of the elements written to dtable.
- *  @param workspace  device, 256-byte aligned; mp_embedding_workspace_size bytes.
- *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_embedding_workspace_size */
+ *  @param indices  device, num_indices integers of desc->dtype_indices.
+ *  @param dout     device, num_indices x embedding_dim.
+ *  @param dtable   device, num_embeddings x embedding_dim, overwritten.
+ *                  MP_EMBEDDING_FLAG_ACCUMULATE writes only rows with an index, except the
+ *                  padding row.
+ *  @param stats    host, optional: of the elements written to dtable. */
 MP_API mp_status_t mp_embedding_backward(mp_context_t context, const mp_embedding_desc_t *desc,
                                          const void *indices, const void *dout, void *dtable,
                                          const mp_grad_stats_t *stats, void *workspace,
