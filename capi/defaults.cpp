@@ -13,7 +13,7 @@ mp_context_config_t mp::default_context_config() {
 
 mp_scaler_state_t mp::default_scaler_state(const mp_scaler_config_t &config) {
   auto s = zero_struct<mp_scaler_state_t>();
-  set_enum(config.policy, s.policy);
+  store(config.policy, s.policy);
   s.scale = config.init_scale;
   s.growth_tracker = (config.flags & MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED) != 0 ? -1 : 0;
   s.hysteresis_left = config.hysteresis;
@@ -29,7 +29,7 @@ mp_comm_t mp::default_comm() {
 
 mp_scaler_config_t mp::default_scaler_config(const mp_scaler_policy_t &policy) {
   auto c = zero_struct<mp_scaler_config_t>();
-  set_enum(policy, c.policy);
+  store(policy, c.policy);
   c.init_scale = enum_value(policy) == MP_SCALER_POLICY_STATIC
                      ? 1.0f
                      : 65536.0f;  // 2^16: torch.amp.GradScaler
@@ -74,13 +74,9 @@ mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t 
   return init(__func__, desc, "desc", struct_size, [&] {
     auto d = zero_struct<mp_gemm_desc_t>();
     d.op_a = d.op_b = MP_OP_N;
-    set_enum(dtype_ab, d.dtype_ab);
-    set_enum(dtype_cd, d.dtype_cd);
+    MP_STORE_FIELDS(d, dtype_ab, dtype_cd, m, n, k);
     d.alpha = 1.0f;
     d.batch_count = 1;
-    d.m = m;
-    d.n = n;
-    d.k = k;
     d.ld_a = k;
     d.ld_b = d.ld_c = d.ld_d = n;
     return d;
@@ -91,9 +87,7 @@ mp_status_t mp_gemm_group_item_init(mp_gemm_group_item_t *item, size_t struct_si
                                     int64_t n, int64_t k) {
   return init(__func__, item, "item", struct_size, [&] {
     auto i = zero_struct<mp_gemm_group_item_t>();
-    i.m = m;
-    i.n = n;
-    i.k = k;
+    MP_STORE_FIELDS(i, m, n, k);
     i.ld_a = k;
     i.ld_b = i.ld_c = i.ld_d = n;
     return i;
@@ -104,14 +98,8 @@ mp_status_t mp_conv2d_desc_init(mp_conv2d_desc_t *desc, size_t struct_size, int3
                                 int32_t w, int32_t c, int32_t k, int32_t r, int32_t s,
                                 mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_conv2d_desc_t &d) {
-    set_enum(dtype, d.dtype_out);
-    d.n = n;
-    d.h = h;
-    d.w = w;
-    d.c = c;
-    d.k = k;
-    d.r = r;
-    d.s = s;
+    store(dtype, d.dtype_out);
+    MP_STORE_FIELDS(d, n, h, w, c, k, r, s);
     d.stride_h = d.stride_w = d.dilation_h = d.dilation_w = 1;
     d.groups = 1;
     d.alpha = 1.0f;
@@ -154,9 +142,8 @@ mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t 
 mp_status_t mp_linear_xent_desc_init(mp_linear_xent_desc_t *desc, size_t struct_size, int64_t rows,
                                      int64_t width, int64_t classes, mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_linear_xent_desc_t &d) {
-    d.rows = rows;
+    MP_STORE_FIELDS(d, rows, classes);
     d.width = d.ld_x = d.ld_w = d.ld_dx = d.ld_dw = width;
-    d.classes = classes;
     set_loss(d);
   });
 }
@@ -164,9 +151,8 @@ mp_status_t mp_linear_xent_desc_init(mp_linear_xent_desc_t *desc, size_t struct_
 mp_status_t mp_loss_desc_init(mp_loss_desc_t *desc, size_t struct_size, mp_loss_kind_t kind,
                               int64_t count, mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_loss_desc_t &d) {
-    set_enum(kind, d.kind);
-    set_enum(dtype, d.dtype_target);
-    d.count = count;
+    MP_STORE_FIELDS(d, kind, count);
+    store(dtype, d.dtype_target);
     d.weight = d.delta = 1.0f;
     d.reduction = kind == MP_LOSS_LINEAR ? MP_LOSS_REDUCTION_SUM : MP_LOSS_REDUCTION_MEAN;
   });
@@ -176,11 +162,7 @@ mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size, mp_p
                                 int32_t n, int32_t h, int32_t w, int32_t c, int32_t window_h,
                                 int32_t window_w, mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_pool2d_desc_t &d) {
-    set_enum(mode, d.mode);
-    d.n = n;
-    d.h = h;
-    d.w = w;
-    d.c = c;
+    MP_STORE_FIELDS(d, mode, n, h, w, c);
     d.window_h = d.stride_h = window_h;
     d.window_w = d.stride_w = window_w;
     d.dilation_h = d.dilation_w = 1;
@@ -190,8 +172,7 @@ mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size, mp_p
 mp_status_t mp_batchnorm_desc_init(mp_batchnorm_desc_t *desc, size_t struct_size, int64_t rows,
                                    int32_t channels, mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_batchnorm_desc_t &d) {
-    d.rows = rows;
-    d.channels = channels;
+    MP_STORE_FIELDS(d, rows, channels);
     d.epsilon = 1e-5f;
     d.momentum = 0.1f;
   });
@@ -200,10 +181,8 @@ mp_status_t mp_batchnorm_desc_init(mp_batchnorm_desc_t *desc, size_t struct_size
 mp_status_t mp_norm_desc_init(mp_norm_desc_t *desc, size_t struct_size, mp_norm_kind_t kind,
                               int64_t rows, int64_t columns, mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_norm_desc_t &d) {
-    set_enum(kind, d.kind);
-    set_enum(dtype, d.dtype_residual);
-    d.rows = rows;
-    d.columns = columns;
+    MP_STORE_FIELDS(d, kind, rows, columns);
+    store(dtype, d.dtype_residual);
     d.groups = 1;
     d.epsilon = 1e-5f;
   });
@@ -213,9 +192,8 @@ mp_status_t mp_pointwise_desc_init(mp_pointwise_desc_t *desc, size_t struct_size
                                    mp_pointwise_op_t op, int64_t rows, int64_t columns,
                                    mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_pointwise_desc_t &d) {
-    set_enum(op, d.op);
-    set_enum(dtype, d.dtype_b);
-    d.rows = rows;
+    MP_STORE_FIELDS(d, op, rows);
+    store(dtype, d.dtype_b);
     d.columns = d.ld_b = columns;
     d.slope = 0.01f;
     d.high = std::numeric_limits<float>::infinity();
@@ -236,8 +214,7 @@ mp_status_t mp_sum_rows_desc_init(mp_sum_rows_desc_t *desc, size_t struct_size, 
                                   int64_t period, int64_t columns, mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_sum_rows_desc_t &d) {
     d.dtype_sum = MP_FP32;
-    d.rows = rows;
-    d.period = period;
+    MP_STORE_FIELDS(d, rows, period);
     d.columns = d.ld_x = d.ld_sum = columns;
   });
 }
@@ -245,8 +222,7 @@ mp_status_t mp_sum_rows_desc_init(mp_sum_rows_desc_t *desc, size_t struct_size, 
 mp_status_t mp_glu_desc_init(mp_glu_desc_t *desc, size_t struct_size, mp_activation_t activation,
                              int64_t rows, int64_t columns, mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_glu_desc_t &d) {
-    set_enum(activation, d.activation);
-    d.rows = rows;
+    MP_STORE_FIELDS(d, activation, rows);
     d.columns = d.ld_y = columns;
     // An overflow leaves 0, which the functions reject.
     if (__builtin_mul_overflow(columns, 2, &d.ld_x)) d.ld_x = 0;
@@ -263,13 +239,9 @@ mp_status_t mp_rnn_desc_init(mp_rnn_desc_t *desc, size_t struct_size, mp_rnn_cel
                              int32_t batch, int32_t timesteps, int32_t input_size,
                              int32_t hidden_size, mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_rnn_desc_t &d) {
-    set_enum(cell, d.cell);
-    set_enum(dtype, d.dtype_dw);
+    MP_STORE_FIELDS(d, cell, input_size, hidden_size, batch, timesteps);
+    store(dtype, d.dtype_dw);
     d.layers = 1;
-    d.input_size = input_size;
-    d.hidden_size = hidden_size;
-    d.batch = batch;
-    d.timesteps = timesteps;
   });
 }
 
@@ -277,27 +249,23 @@ mp_status_t mp_embedding_desc_init(mp_embedding_desc_t *desc, size_t struct_size
                                    int64_t num_indices, int32_t num_embeddings,
                                    int64_t embedding_dim, mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_embedding_desc_t &d) {
-    set_enum(dtype, d.dtype_dtable);
+    store(dtype, d.dtype_dtable);
     d.dtype_indices = MP_INT32;
-    d.num_indices = num_indices;
-    d.num_embeddings = num_embeddings;
+    MP_STORE_FIELDS(d, num_indices, num_embeddings);
     d.embedding_dim = d.ld_table = d.ld_out = d.ld_dtable = embedding_dim;
   });
 }
 
 mp_status_t mp_dropout_desc_init(mp_dropout_desc_t *desc, size_t struct_size, int64_t count,
                                  float p, mp_dtype_t dtype) {
-  return init_desc(__func__, desc, struct_size, dtype, [&](mp_dropout_desc_t &d) {
-    d.count = count;
-    d.p = p;
-  });
+  return init_desc(__func__, desc, struct_size, dtype,
+                   [&](mp_dropout_desc_t &d) { MP_STORE_FIELDS(d, count, p); });
 }
 
 mp_status_t mp_rope_desc_init(mp_rope_desc_t *desc, size_t struct_size, int64_t rows, int32_t heads,
                               int32_t head_dim, mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_rope_desc_t &d) {
-    d.rows = rows;
-    d.heads = heads;
+    MP_STORE_FIELDS(d, rows, heads);
     d.head_dim = d.rotary_dim = head_dim;
     d.base = 10000.0f;
   });
@@ -306,7 +274,7 @@ mp_status_t mp_rope_desc_init(mp_rope_desc_t *desc, size_t struct_size, int64_t 
 mp_status_t mp_softmax_desc_init(mp_softmax_desc_t *desc, size_t struct_size, int64_t rows,
                                  int64_t columns, mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_softmax_desc_t &d) {
-    set_enum(dtype, d.dtype_mask);
+    store(dtype, d.dtype_mask);
     d.rows = rows;
     d.columns = d.ld_x = d.ld_y = d.ld_mask = columns;
     d.scale = 1.0f;
@@ -317,11 +285,9 @@ mp_status_t mp_attention_desc_init(mp_attention_desc_t *desc, size_t struct_size
                                    int32_t heads, int64_t q_len, int64_t kv_len, int32_t head_dim,
                                    mp_dtype_t dtype) {
   return init_desc(__func__, desc, struct_size, dtype, [&](mp_attention_desc_t &d) {
-    d.batch = batch;
+    MP_STORE_FIELDS(d, batch, q_len, kv_len);
     d.heads = d.kv_heads = heads;
     d.head_dim = d.head_dim_v = head_dim;
-    d.q_len = q_len;
-    d.kv_len = kv_len;
     d.window_left = d.window_right = -1;
   });
 }

@@ -17,13 +17,21 @@ Struct zero_struct() {
   return s;
 }
 
-/// Stores an enumerator that a C caller passed.  Copies bytes, because the value may be invalid
+/// Stores an argument of a C caller in fields.  Copies bytes, because an enumerator may be invalid
 /// (see enum_value).
-template <class Enum, class... Fields>
-void set_enum(const Enum &value, Fields &...fields) {
-  static_assert((std::is_same_v<Enum, Fields> && ...));
+template <class Argument, class... Fields>
+void store(const Argument &value, Fields &...fields) {
+  static_assert((std::is_same_v<Argument, Fields> && ...));
   (std::memcpy(&fields, &value, sizeof value), ...);
 }
+
+/// Stores arguments in the fields of the same names: MP_STORE_FIELDS(d, rows, columns).
+#define MP_STORE_FIELDS(s, ...)              \
+  do {                                       \
+    auto &stored_struct = s;                 \
+    MP_FOR_EACH(MP_STORE_FIELD, __VA_ARGS__) \
+  } while (false)
+#define MP_STORE_FIELD(name) store(name, stored_struct.name);
 
 mp_context_config_t default_context_config();
 mp_scaler_state_t default_scaler_state(const mp_scaler_config_t &config);
@@ -53,7 +61,7 @@ mp_status_t init_desc(const char *function, Struct *user, size_t struct_size,
                       const mp_dtype_t &dtype, const Fill &fill) {
   return init(function, user, "desc", struct_size, [&] {
     auto desc = zero_struct<Struct>();
-    set_enum(dtype, desc.dtype);
+    store(dtype, desc.dtype);
     fill(desc);
     return desc;
   });

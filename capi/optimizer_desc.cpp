@@ -87,7 +87,7 @@ mp_param_group_t default_group(const Optimizer &row, float lr) {
 
 mp_optimizer_desc_t default_desc(const mp_optimizer_kind_t &kind, uint32_t flags) {
   auto d = zero_struct<mp_optimizer_desc_t>();
-  set_enum(kind, d.kind);
+  store(kind, d.kind);
   d.flags = flags;
   d.num_groups = 1;
   return d;

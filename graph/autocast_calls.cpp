@@ -23,7 +23,7 @@ using autocast::PrecisionAssignment;
 
 mp_autocast_config_t default_config(const mp_dtype_t &dtype_low) {
   auto c = zero_struct<mp_autocast_config_t>();
-  set_enum(dtype_low, c.dtype_low);
+  store(dtype_low, c.dtype_low);
   c.preset = MP_AUTOCAST_PRESET_DEFAULT;
   c.level = MP_AUTOCAST_LEVEL_NORMAL;
   return c;
