@@ -2,7 +2,6 @@
 // on a type, casts are absorbed.  Also returns the final reason of every node.
 #include <algorithm>
 #include <numeric>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -40,24 +39,10 @@ class DisjointSets {
   std::vector<uint32_t> parent_;
 };
 
-/// Groups of the clusters of some kinds; clusters that share a node are in one group.
-class Groups {
- public:
-  /// @param kinds  bitwise or of 1 << ClusterKind
-  Groups(const mp_autocast_graph_t &graph, unsigned kinds);
-
-  size_t count() const { return first_.size() - 1; }
-  /// Returns the nodes of a group, in ascending order and without duplicates.
-  std::span<const int32_t> members(size_t group) const {
-    return {members_.data() + first_[group], first_[group + 1] - first_[group]};
-  }
-
- private:
-  std::vector<size_t> first_;  ///< groups + 1 entries
-  std::vector<int32_t> members_;
-};
-
-Groups::Groups(const mp_autocast_graph_t &graph, unsigned kinds) {
+/// Returns the nodes of each group of clusters, ascending and without duplicates; clusters that
+/// share a node are in one group.
+/// @param kinds  kinds of the clusters: bitwise or of 1 << ClusterKind
+std::vector<std::vector<int32_t>> groups_of(const mp_autocast_graph_t &graph, unsigned kinds) {
   std::vector<std::pair<int32_t, uint32_t>> clusters_of;  // node, cluster
   for (uint32_t c = 0; c < graph.num_clusters; c++) {
     if ((kinds & 1U << kind_of(graph, c)) == 0) continue;
@@ -70,18 +55,13 @@ Groups::Groups(const mp_autocast_graph_t &graph, unsigned kinds) {
     if (clusters_of[i].first == clusters_of[i - 1].first)
       sets.merge(clusters_of[i].second, clusters_of[i - 1].second);
 
-  std::vector<std::pair<uint32_t, int32_t>> members;  // group, node
-  members.reserve(clusters_of.size());
-  for (const auto &[node, cluster] : clusters_of) members.emplace_back(sets.find(cluster), node);
-  std::sort(members.begin(), members.end());
-  members.erase(std::unique(members.begin(), members.end()), members.end());
-
-  members_.reserve(members.size());
-  for (size_t i = 0; i < members.size(); i++) {
-    if (i == 0 || members[i].first != members[i - 1].first) first_.push_back(i);
-    members_.push_back(members[i].second);
+  std::vector<std::vector<int32_t>> groups(clusters_of.empty() ? 0 : graph.num_clusters);
+  for (const auto &[node, cluster] : clusters_of) {
+    std::vector<int32_t> &members = groups[sets.find(cluster)];
+    if (members.empty() || members.back() != node) members.push_back(node);
   }
-  first_.push_back(members.size());
+  std::erase_if(groups, [](const auto &members) { return members.empty(); });
+  return groups;
 }
 
 }  // namespace
@@ -104,9 +84,7 @@ void PrecisionAssignment::containers() {
     const bool has_no_kernel = (flags_of(graph_, node) & MP_NODE_FLAG_NO_LOW) != 0;
     return has(v, kDenied) || !has(v, kProcessable) || has_no_kernel;
   };
-  const Groups groups(graph_, 1U << kContainer);
-  for (size_t g = 0; g < groups.count(); g++) {
-    const auto members = groups.members(g);
+  for (const std::vector<int32_t> &members : groups_of(graph_, 1U << kContainer)) {
     const auto fp32 = std::find_if(members.begin(), members.end(), stays_fp32);
     const auto low = std::find_if(members.begin(), members.end(),
                                   [&](int32_t node) { return has(vertices_.of_node(node), kLow); });
@@ -124,9 +102,7 @@ void PrecisionAssignment::containers() {
 
 /// Unifies loops: members that are not back edges decide.
 void PrecisionAssignment::loops() {
-  const Groups groups(graph_, 1U << kLoop);
-  for (size_t g = 0; g < groups.count(); g++) {
-    const auto members = groups.members(g);
+  for (const std::vector<int32_t> &members : groups_of(graph_, 1U << kLoop)) {
     const auto is_back_edge = [&](int32_t node) {
       return (flags_of(graph_, node) & MP_NODE_FLAG_BACK_EDGE) != 0;
     };
@@ -152,9 +128,7 @@ void PrecisionAssignment::loops() {
 
 /// Unifies a container and a loop that share a node and differ: all become fp32.
 void PrecisionAssignment::unify_clusters() {
-  const Groups groups(graph_, 1U << kContainer | 1U << kLoop);
-  for (size_t g = 0; g < groups.count(); g++) {
-    const auto members = groups.members(g);
+  for (const std::vector<int32_t> &members : groups_of(graph_, 1U << kContainer | 1U << kLoop)) {
     const auto fp32 = std::find_if_not(members.begin(), members.end(), [&](int32_t node) {
       return has(vertices_.of_node(node), kLow);
     });
