@@ -110,13 +110,6 @@ Region region(const void *data, const char *name, const Heads &t, mp_dtype_t dty
 
 // ---------------------------------------------------------------------------- descriptor
 
-void require_strides(const mp_attention_layout_t &layout, const char *batch, const char *row,
-                     const char *head) {
-  require_not_negative(layout.batch, batch);
-  require_not_negative(layout.row, row);
-  require_not_negative(layout.head, head);
-}
-
 /// Returns the descriptor with all default values replaced.
 mp_attention_desc_t read_desc(const mp_attention_desc_t *user) {
   mp_attention_desc_t d = read_struct(user, "desc");
@@ -147,10 +140,8 @@ mp_attention_desc_t read_desc(const mp_attention_desc_t *user) {
     MP_REQUIRE(d.window_right >= -1, MP_ERROR_INVALID_ARGUMENT, "window_right = ", d.window_right,
                " must be at least -1");
   }
-  require_strides(d.q, "q.batch", "q.row", "q.head");
-  require_strides(d.k, "k.batch", "k.row", "k.head");
-  require_strides(d.v, "v.batch", "v.row", "v.head");
-  require_strides(d.o, "o.batch", "o.row", "o.head");
+  MP_CHECK_FIELDS(require_not_negative, d, q.batch, q.row, q.head, k.batch, k.row, k.head, v.batch,
+                  v.row, v.head, o.batch, o.row, o.head);
   d.q = dense(d.q, d.q_len, d.heads, d.head_dim);
   d.k = dense(d.k, d.kv_len, d.kv_heads, d.head_dim);
   d.v = dense(d.v, d.kv_len, d.kv_heads, d.head_dim_v);
