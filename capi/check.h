@@ -198,13 +198,18 @@ void require_device(const T *pointer, const char *name) {
 
 /// Checks fields of a struct: check(s.a, "a"), check(s.b, "b"), ...  A macro, so that each name is
 /// written once.
-#define MP_CHECK_FIELDS(check, s, ...)                                                         \
+#define MP_CHECK_FIELDS(check, s, ...) MP_CHECK_EACH(MP_CHECK_FIELD, check, s, __VA_ARGS__)
+/// Checks fields of the argument `tensors` of a call: check(t.x, "tensors->x"), ...
+#define MP_CHECK_TENSORS(check, t, ...) MP_CHECK_EACH(MP_CHECK_TENSOR, check, t, __VA_ARGS__)
+
+#define MP_CHECK_EACH(each, check, s, ...)                                                     \
   do {                                                                                         \
     const auto &checked_struct = s;                                                            \
     const auto check_field = [&](const auto &field, const char *name) { check(field, name); }; \
-    MP_FOR_EACH(MP_CHECK_FIELD, __VA_ARGS__)                                                   \
+    MP_FOR_EACH(each, __VA_ARGS__)                                                             \
   } while (false)
 #define MP_CHECK_FIELD(name) check_field(checked_struct.name, #name);
+#define MP_CHECK_TENSOR(name) check_field(checked_struct.name, "tensors->" #name);
 
 /// Fails with a message that lists the enumerators in [first, last].
 [[noreturn, gnu::cold]] void fail_enum(const char *name, int32_t value, Enumerators all,

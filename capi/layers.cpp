@@ -352,8 +352,7 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
   return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
     const mp_batchnorm_tensors_t t = read_tensors(tensors);
     if (d.channels == 0) return;
-    require_aligned(t.dgamma, "tensors->dgamma");
-    require_aligned(t.dbeta, "tensors->dbeta");
+    MP_CHECK_TENSORS(require_aligned, t, dgamma, dbeta);
     require_stats(t.stats);
     if (d.rows == 0) {
       for (float *const sums : {t.dgamma, t.dbeta}) clear_sums(c, sums, d.channels, stream);

@@ -44,10 +44,7 @@ mp_xent_desc_t read_desc(const mp_xent_desc_t *user) {
 
 mp_xent_tensors_t read_xent_tensors(const mp_xent_tensors_t *user) {
   const mp_xent_tensors_t t = read_tensors(user);
-  require_unset(t.w, "tensors->w");
-  require_unset(t.bias, "tensors->bias");
-  require_unset<const void *>(t.dw, "tensors->dw");
-  require_unset<const void *>(t.dbias, "tensors->dbias");
+  MP_CHECK_TENSORS(require_unset, t, w, bias, dw, dbias);
   return t;
 }
 

@@ -173,8 +173,7 @@ mp_status_t mp_norm_backward(mp_context_t context, const mp_norm_desc_t *desc,
                              size_t workspace_bytes, mp_stream_t stream) {
   return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
     const mp_norm_tensors_t t = read_tensors(tensors);
-    require_aligned(t.dgamma, "tensors->dgamma");
-    require_aligned(t.dbeta, "tensors->dbeta");
+    MP_CHECK_TENSORS(require_aligned, t, dgamma, dbeta);
     require_layer(d, t.dbeta, "tensors->dbeta");
     require_stats(t.stats);
     if (d.rows == 0) {

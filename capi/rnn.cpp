@@ -64,8 +64,7 @@ RnnShape read_shape(const mp_rnn_desc_t *user) {
                 MP_RNN_FLAG_BIDIRECTIONAL | MP_RNN_FLAG_NO_BIAS | MP_RNN_FLAG_SKIP_INPUT |
                     MP_RNN_FLAG_RESET_FIRST | MP_RNN_FLAG_ACCUMULATE,
                 "flags");
-  require_dtype(d.dtype, "dtype");
-  require_dtype(d.dtype_dw, "dtype_dw");
+  MP_CHECK_FIELDS(require_dtype, d, dtype, dtype_dw);
   require_within(d.layers, "layers", 1, kMaxLayers);
   MP_CHECK_FIELDS(require_positive, d, input_size, hidden_size);
   MP_CHECK_FIELDS(require_not_negative, d, batch, timesteps);
@@ -181,11 +180,9 @@ class TensorReader {
 
   void read_forward() {
     read_weights();
-    required(t_.x, "tensors->x");
-    required(t_.y, "tensors->y");
+    MP_CHECK_TENSORS(required, t_, x, y);
     optional(t_.hn, "tensors->hn");
-    require_aligned(t_.c0, "tensors->c0");
-    require_aligned(t_.cn, "tensors->cn");
+    MP_CHECK_TENSORS(require_aligned, t_, c0, cn);
     if (pass_ == RnnPass::inference) return;
     const auto require_kept = [](const void *out, const void *in, const char *name,
                                  const char *in_name) {
@@ -199,13 +196,8 @@ class TensorReader {
   void read_backward_data() {
     read_weights();
     required(t_.dy, "tensors->dy");
-    optional(t_.dhn, "tensors->dhn");
-    optional(t_.dx, "tensors->dx");
-    optional(t_.dh0, "tensors->dh0");
-    require_aligned(t_.c0, "tensors->c0");
-    require_aligned(t_.dcn, "tensors->dcn");
-    require_aligned(t_.dc0, "tensors->dc0");
-    require_aligned(t_.stats.found_inf, "tensors->stats.found_inf");
+    MP_CHECK_TENSORS(optional, t_, dhn, dx, dh0);
+    MP_CHECK_TENSORS(require_aligned, t_, c0, dcn, dc0, stats.found_inf);
   }
 
   void read_backward_weights() {
