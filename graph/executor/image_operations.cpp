@@ -149,24 +149,23 @@ void emit_batch_norm_grad(Emitter &e, const Node &n) {
 
 // clang-format off
 constexpr Operation kImages[] = {
-    {"MaxPool", {{"x"}}, {{"y"}, {"index", kKept | kBytes}}, kMaxPool, infer_pool,
-     differentiate_pool, emit_pool, {.variant = MP_POOL_MAX}},
-    {"MaxPoolGrad", {{"dy"}, {"x", kOptional}, {"index", kOptional}}, {{"dx"}}, kMaxPool, nullptr,
-     nullptr, emit_pool_grad, {.variant = MP_POOL_MAX}},
-    {"AvgPool", {{"x"}}, {{"y"}}, kPool, infer_pool, differentiate_pool, emit_pool,
-     {.variant = MP_POOL_AVG_EXCLUDE_PAD}},
-    {"AvgPoolGrad", {{"dy"}}, {{"dx"}}, kPool, nullptr, nullptr, emit_pool_grad,
+    {"MaxPool", {{"x"}}, {{"y"}, {"index", kKept | kBytes}}, kMaxPool, emit_pool,
+     {.variant = MP_POOL_MAX}, infer_pool, differentiate_pool},
+    {"MaxPoolGrad", {{"dy"}, {"x", kOptional}, {"index", kOptional}}, {{"dx"}}, kMaxPool,
+     emit_pool_grad, {.variant = MP_POOL_MAX}},
+    {"AvgPool", {{"x"}}, {{"y"}}, kPool, emit_pool, {.variant = MP_POOL_AVG_EXCLUDE_PAD},
+     infer_pool, differentiate_pool},
+    {"AvgPoolGrad", {{"dy"}}, {{"dx"}}, kPool, emit_pool_grad,
      {.variant = MP_POOL_AVG_EXCLUDE_PAD}},
     {"BatchNorm",
      {{"x"}, {"gamma", kOptional | kFp32}, {"beta", kOptional | kFp32}, {"mean", kFp32},
       {"variance", kFp32}},
      {{"y"}, {"saved_mean", kKept | kFp32}, {"saved_inv_std", kKept | kFp32}}, kBatchNorm,
-     infer_batch_norm, append_gradient_node, emit_batch_norm, {.fusion = Fusion::norm}},
+     emit_batch_norm, {.fusion = Fusion::norm}, infer_batch_norm},
     {"BatchNormGrad",
      {{"x"}, {"gamma", kOptional | kFp32}, {"beta", kOptional | kFp32}, {"saved_mean", kFp32},
-      {"saved_inv_std", kFp32}, {"dy"}},
-     {{"dx"}, {"dgamma", kFp32}, {"dbeta", kFp32}}, kBatchNorm,
-     nullptr, nullptr, emit_batch_norm_grad, {.fusion = Fusion::norm_gradient}}};
+      {"saved_inv_std", kFp32}, {"dy"}}, {{"dx"}, {"dgamma", kFp32}, {"dbeta", kFp32}}, kBatchNorm,
+     emit_batch_norm_grad, {.fusion = Fusion::norm_gradient}}};
 // clang-format on
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Operations: one row each, with at most three functions: infer, differentiate and emit.
+// Operations: one row each, with at most three functions: emit, infer and differentiate.
 //
 // The rows and functions of a family are in one file; operations.cpp lists the families.  To add an
 // operation, add its row and that of its gradient, and list both in rewrite/op_lists.inc.
@@ -104,21 +104,25 @@ struct Traits {
 /// Flags of operations with writes_as_it_reads.
 constexpr uint16_t kEitherType = MP_NODE_FLAG_READS_EITHER | MP_NODE_FLAG_WRITES_EITHER;
 
+/// Appends the node TypeGrad, if a gradient that it computes is needed.  A port of that operation
+/// has the name of an input or output of `node`, or "d" and such a name for its gradient.
+void append_gradient_node(Gradients &gradients, const Node &node);
+
 /// Row of the table of operations.
 struct Operation {
   std::string_view type;
   Port inputs[kMaxPorts] = {}, outputs[kMaxPorts] = {};
   std::span<const Attribute> attributes = {};
+  /// Emits the calls of a node; nullptr for views.
+  void (*emit)(Emitter &emitter, const Node &node) = nullptr;
+  Traits traits = {};
   /// Sets the extents of the outputs; fails if the inputs do not match.  Called when the node is
   /// added, and for every other batch size.  nullptr: operation of the backward pass, whose outputs
   /// are gradients.
   void (*infer)(Graph &graph, const Node &node) = nullptr;
-  /// Appends nodes that compute the gradients of the inputs from those of the outputs;
-  /// append_gradient_node if the operation TypeGrad computes all of them.
-  void (*differentiate)(Gradients &gradients, const Node &node) = nullptr;
-  /// Emits the calls of a node; nullptr for views.
-  void (*emit)(Emitter &emitter, const Node &node) = nullptr;
-  Traits traits = {};
+  /// Appends nodes that compute the gradients of the inputs from those of the outputs.  By default,
+  /// the operation TypeGrad computes all of them.
+  void (*differentiate)(Gradients &gradients, const Node &node) = append_gradient_node;
 
   bool input_has(size_t i, PortFlags flag) const { return i < kMaxPorts && inputs[i].has(flag); }
   uint8_t input_slot(size_t i) const { return input_has(i, kFp32) ? MP_AUTOCAST_SLOT_FP32 : 0; }
@@ -234,9 +238,5 @@ class Gradients {
   std::vector<bool> is_wanted_;
   int32_t current_ = kNone;
 };
-
-/// Appends the node TypeGrad, if a gradient that it computes is needed.  A port of that operation
-/// has the name of an input or output of `node`, or "d" and such a name for its gradient.
-void append_gradient_node(Gradients &gradients, const Node &node);
 
 }  // namespace mp::graph

@@ -177,19 +177,17 @@ constexpr Operation backward(std::string_view type, mp_rnn_cell_t cell,
           {{"dx", kOptional}, {"dw_ih", kOptional}, {"dw_hh", kOptional},
            {"db_ih", kOptional | kFp32}, {"db_hh", kOptional | kFp32}, {"dh0", kOptional},
            {"dc0", kOptional | kFp32}},
-          attributes, nullptr, nullptr, emit_rnn_grad, {.variant = cell}};
+          attributes, emit_rnn_grad, {.variant = cell}};
 }
 
 constexpr Operation kRecurrent[] = {
     {"LSTM", {{"x"}, {"w_ih"}, {"w_hh"}, kBiases[0], kBiases[1], kStates[0], kStates[1], kLengths},
-     {{"y"}, {"h", kOptional}, {"c", kOptional | kFp32}, kReserve}, {},
-     infer_rnn, append_gradient_node, emit_rnn, forward(MP_RNN_LSTM)},
+     {{"y"}, {"h", kOptional}, {"c", kOptional | kFp32}, kReserve}, {}, emit_rnn,
+     forward(MP_RNN_LSTM), infer_rnn},
     {"GRU", {{"x"}, {"w_ih"}, {"w_hh"}, kBiases[0], kBiases[1], kStates[0], kLengths},
-     {{"y"}, {"h", kOptional}, kReserve}, {},
-     infer_rnn, append_gradient_node, emit_rnn, forward(MP_RNN_GRU)},
+     {{"y"}, {"h", kOptional}, kReserve}, {}, emit_rnn, forward(MP_RNN_GRU), infer_rnn},
     {"RNN", {{"x"}, {"w_ih"}, {"w_hh"}, kBiases[0], kBiases[1], kStates[0], kLengths},
-     {{"y"}, {"h", kOptional}, kReserve}, kRnn,
-     infer_rnn, append_gradient_node, emit_rnn, forward(MP_RNN_TANH)},
+     {{"y"}, {"h", kOptional}, kReserve}, kRnn, emit_rnn, forward(MP_RNN_TANH), infer_rnn},
     backward("LSTMGrad", MP_RNN_LSTM, {}),
     backward("GRUGrad", MP_RNN_GRU, {}),
     backward("RNNGrad", MP_RNN_TANH, kRnn)};
