@@ -213,7 +213,7 @@ struct Query {
   Query(const mp_conv2d_desc_t *user, const mp_conv_op_t &op, const mp_epilogue_t *epilogue,
         const char *function)
       : desc(read_desc(user)), requested(desc.plan) {
-    require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
+    require_enum(op, "op");
     problem = read_problem(desc, op, epilogue, function);
   }
 

@@ -59,7 +59,7 @@ void require_countable(const RnnShape &s) {
 
 RnnShape read_shape(const mp_rnn_desc_t *user) {
   mp_rnn_desc_t d = read_struct(user, "desc");
-  require_enum(d.cell, "cell", MP_RNN_TANH, MP_RNN_GRU);
+  require_enum(d.cell, "cell");
   require_flags(d.flags,
                 MP_RNN_FLAG_BIDIRECTIONAL | MP_RNN_FLAG_NO_BIAS | MP_RNN_FLAG_SKIP_INPUT |
                     MP_RNN_FLAG_RESET_FIRST | MP_RNN_FLAG_ACCUMULATE,

@@ -30,11 +30,11 @@ mp_autocast_config_t default_config(const mp_dtype_t &dtype_low) {
 }
 
 void check_config(const mp_autocast_config_t &c) {
-  require_enum(c.preset, "config->preset", MP_AUTOCAST_PRESET_DEFAULT, MP_AUTOCAST_PRESET_ONNX);
+  require_enum(c.preset, "config->preset");
   require_dtype(c.dtype_low, "config->dtype_low");
   MP_REQUIRE(is_half(c.dtype_low), MP_ERROR_INVALID_ARGUMENT, "config->dtype_low = ", c.dtype_low,
              " must be " MP_HALF_TYPE_NAMES);
-  require_enum(c.level, "config->level", MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_LEVEL_FORCE_ALL);
+  require_enum(c.level, "config->level");
   require_flags(c.flags,
                 MP_AUTOCAST_FLAG_NO_ENVIRONMENT | MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE |
                     MP_AUTOCAST_FLAG_KEEP_IO | MP_AUTOCAST_FLAG_EMULATE,
@@ -55,10 +55,6 @@ const Policy &use(mp_autocast_t policy) {
   const Policy &p = require_pointer(policy, "policy").policy;
   p.is_used = true;
   return p;
-}
-
-void require_class(const mp_op_class_t &value, const char *name) {
-  require_enum(value, name, MP_OP_CLASS_UNLISTED, MP_OP_CLASS_PROMOTE);
 }
 
 mp_scaler_config_t scaler_for(mp_dtype_t dtype_low) {
@@ -321,7 +317,7 @@ mp_status_t mp_autocast_set_class(mp_autocast_t policy, const char *const *op_ty
                                   mp_op_class_t op_class) {
   return call(__func__, [&] {
     Policy &p = require_unused(policy);
-    require_class(op_class, "op_class");
+    require_enum(op_class, "op_class");
     if (count > 0) require_pointer(op_types, "op_types");
     for (uint32_t i = 0; i < count; i++)
       MP_REQUIRE(op_types[i] != nullptr, MP_ERROR_INVALID_ARGUMENT, "op_types[", i, "] = NULL");
@@ -334,7 +330,7 @@ mp_status_t mp_autocast_set_nodes(mp_autocast_t policy, const char *pattern,
   return call(__func__, [&] {
     Policy &p = require_unused(policy);
     require_pointer(pattern, "pattern");
-    require_class(node_class, "node_class");
+    require_enum(node_class, "node_class");
     MP_REQUIRE(autocast::is_glob(pattern), MP_ERROR_INVALID_ARGUMENT, "pattern = ", pattern,
                " has an unmatched [");
     p.set_nodes(pattern, node_class);
@@ -390,7 +386,7 @@ mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_graph_t 
     const Policy &p = use(policy);
     const mp_autocast_graph_t g = read_autocast_graph(graph);
     const mp_autocast_result_t r = read_struct(result, "result");
-    require_enum(format, "format", MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_DOT);
+    require_enum(format, "format");
     require_pointer(bytes, "bytes");
     require_level(p);
 

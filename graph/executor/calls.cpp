@@ -160,8 +160,7 @@ void read_attributes(Node &node, const mp_graph_attribute_t *attributes, uint32_
   for (uint32_t i = 0; i < count; ++i) {
     const mp_graph_attribute_t given = read_element(attributes, i, "attributes");
     MP_REQUIRE(given.name != nullptr, MP_ERROR_INVALID_ARGUMENT, "attributes[", i, "].name = NULL");
-    require_enum(given.kind, Message("attributes[", i, "].kind").c_str(), MP_ATTRIBUTE_KIND_INT,
-                 MP_ATTRIBUTE_KIND_FLOATS);
+    require_enum(given.kind, Message("attributes[", i, "].kind").c_str());
     require_zero(given.reserved0, Message("attributes[", i, "].reserved0").c_str());
     const auto row = std::ranges::find(rows, std::string_view(given.name), &Attribute::name);
     if (row == rows.end())
@@ -379,7 +378,7 @@ mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float *values
 
 mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_stream_t stream) {
   return call_compiled(__func__, graph, [&](Executor &e) {
-    require_enum(mode, "mode", MP_GRAPH_MODE_INFERENCE, MP_GRAPH_MODE_TRAINING);
+    require_enum(mode, "mode");
     e.forward(mode, stream);
   });
 }
@@ -432,7 +431,7 @@ mp_status_t mp_graph_get_memory(mp_graph_t graph, mp_graph_memory_t *memory) {
 mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_format_t format, char *text,
                              size_t *bytes) {
   return call_compiled(__func__, graph, [&](Executor &e) {
-    require_enum(format, "format", MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_DOT);
+    require_enum(format, "format");
     MP_REQUIRE(graph->policy != nullptr, MP_ERROR_INVALID_ARGUMENT,
                "graph was compiled without mp_graph_set_autocast");
     write_text(e.reports()[static_cast<size_t>(format)], text, bytes);
