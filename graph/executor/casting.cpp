@@ -151,15 +151,10 @@ Reports rewrite(Graph &graph, mp_autocast_t policy, mp_context_t context) {
   require_success(mp_autocast_rewrite(policy, context, &view, &result));
 
   Reports reports;
+  const autocast::Rewritten rewritten(policy->policy, view, result.disabled_reason);
   for (const auto format :
-       {MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT}) {
-    size_t bytes = 0;
-    require_success(mp_autocast_explain(policy, &view, &result, format, nullptr, &bytes));
-    std::string &report = reports[format];
-    report.resize(bytes);
-    require_success(mp_autocast_explain(policy, &view, &result, format, report.data(), &bytes));
-    report.resize(bytes - 1);
-  }
+       {MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT})
+    reports[format] = autocast::report(rewritten, format);
 
   for (size_t t = 0; t < graph.tensors.size(); ++t)
     graph.tensors[t].dtype = static_cast<mp_dtype_t>(tensor_dtype[t]);
