@@ -85,8 +85,7 @@ void ReductionGroup::end() {
 
 mp_status_t mp_grads_all_reduce(mp_tensor_list_t grads, const mp_comm_t *comm, float pre,
                                 float post, mp_stream_t stream) {
-  return call(__func__, nvtx_payload(grads), [&] {
-    const mp_tensor_list &list = require_pointer(grads, "grads");
+  return call(__func__, grads, "grads", [&](const Context &, const mp_tensor_list &list) {
     require_writable(list, "grads");
     const mp_comm_t ranks = read_comm(comm);
     require_factor(pre, "pre");

@@ -184,8 +184,7 @@ mp_status_t mp_gemm_batched_get_plan(mp_context_t context, const mp_gemm_desc_t 
 mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A, const void *B,
                     const void *C, void *D, const mp_epilogue_t *epilogue, void *workspace,
                     size_t workspace_bytes, mp_stream_t stream) {
-  return call(__func__, context, nvtx_payload(desc), [&](const Context &c) {
-    const mp_gemm_desc_t d = read_desc(desc);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
     const RequestedPlan requested(d.plan);
     GemmProblem problem = gemm_problem(d);
     problem.out.epilogue = read_epilogue(epilogue, problem.out);
@@ -208,8 +207,7 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
                             const void *const *B, const void *const *C, void *const *D,
                             const mp_epilogue_t *epilogue, void *workspace, size_t workspace_bytes,
                             mp_stream_t stream) {
-  return call(__func__, context, nvtx_payload(desc), [&](const Context &c) {
-    const mp_gemm_desc_t d = read_desc(desc);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
     const RequestedPlan requested(d.plan);
     require_no_strides(d);
     GemmProblem problem = gemm_problem(d);

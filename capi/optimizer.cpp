@@ -147,8 +147,7 @@ mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
 mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
                                 const float *found_inf, const mp_model_options_t *options,
                                 mp_stream_t stream) {
-  return call(__func__, nvtx_payload(master), [&] {
-    const mp_tensor_list &from = require_pointer(master, "master");
+  return call(__func__, master, "master", [&](const Context &c, const mp_tensor_list &from) {
     const mp_tensor_list &to = require_pointer(model, "model");
     require_parallel(from, "master", to, "model");
     require_data(from, "master");
@@ -157,7 +156,6 @@ mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
     require_disjoint(to, "model");
     require_aligned(found_inf, "found_inf");
     const mp_model_options_t o = read_options(options);
-    const Context &c = *from.context;
     c.backend.model_copy(c.device,
                          {.master = from.device,
                           .model = to.device,

@@ -243,8 +243,7 @@ void OutcomeRing::restart(int64_t steps) {
 }
 
 mp_status_t mp_scaler_query_step(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *outcome) {
-  return call(__func__, [&] {
-    mp_scaler &s = require_pointer(scaler, "scaler");
+  return call(__func__, scaler, "scaler", [&](const Context &, mp_scaler &s) {
     require_positive(step, "step");
     mp_step_outcome_t found;
     require_pointer(outcome, "outcome");

@@ -312,15 +312,13 @@ mp_status_t mp_tensor_stats(mp_tensor_list_t list, const mp_stats_outputs_t *out
 
 mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const float *inv_scale,
                        float *found_inf, mp_stream_t stream) {
-  return call(__func__, nvtx_payload(in), [&] {
-    const mp_tensor_list &from = require_pointer(in, "in");
+  return call(__func__, in, "in", [&](const Context &c, const mp_tensor_list &from) {
     const mp_tensor_list &to = require_pointer(out, "out");
     require_parallel(from, "in", to, "out");
     require_data(from, "in");
     require_writable(to, "out");
     require_device(inv_scale, "inv_scale");
     require_device(found_inf, "found_inf");
-    const Context &c = *from.context;
     c.backend.accumulate(c.device,
                          {.in = from.device,
                           .out = to.device,
