@@ -167,14 +167,14 @@ outcome<Handle> create(const Function &function, Arguments... arguments) {
   return finish(status, owned);
 }
 
-/// Calls a function that writes a text: first for its size, then for the text.
-template <class Function>
-outcome<std::string> read_text(const Function &write) {
+/// Calls a function whose last arguments are a text and its size: first for the size.
+template <class Function, class... Arguments>
+outcome<std::string> read_text(const Function &function, Arguments... arguments) {
   size_t bytes = 0;
-  mp_status_t status = write(nullptr, &bytes);
+  mp_status_t status = function(arguments..., nullptr, &bytes);
   if (status != MP_SUCCESS) return failed<std::string>(status);
   std::string text(bytes, '\0');
-  status = write(text.data(), &bytes);
+  status = function(arguments..., text.data(), &bytes);
   text.pop_back();  // the NUL
   return finish(status, text);
 }
@@ -788,17 +788,13 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
   /// Describes the plan of a product (mp_gemm_explain).
   outcome<std::string> gemm_explain(const mp_gemm_desc_t &desc,
                                     const mp_epilogue_t *epilogue = nullptr) const {
-    return detail::read_text([&](char *text, size_t *bytes) {
-      return mp_gemm_explain(get(), &desc, epilogue, text, bytes);
-    });
+    return detail::read_text(mp_gemm_explain, get(), &desc, epilogue);
   }
 
   /// Describes the plan of a convolution (mp_conv2d_explain).
   outcome<std::string> conv2d_explain(const mp_conv2d_desc_t &desc, mp_conv_op_t op,
                                       const mp_epilogue_t *epilogue = nullptr) const {
-    return detail::read_text([&](char *text, size_t *bytes) {
-      return mp_conv2d_explain(get(), &desc, op, epilogue, text, bytes);
-    });
+    return detail::read_text(mp_conv2d_explain, get(), &desc, op, epilogue);
   }
 
   /// Describes a kernel for a convolution (mp_conv2d_kernel_info).
@@ -819,8 +815,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
   }
   /// Describes the kernels of both passes of attention (mp_attention_explain).
   outcome<std::string> attention_explain(const mp_attention_desc_t &desc) const {
-    return detail::read_text(
-        [&](char *text, size_t *bytes) { return mp_attention_explain(get(), &desc, text, bytes); });
+    return detail::read_text(mp_attention_explain, get(), &desc);
   }
   /// Selects the kernel of later calls of attention (mp_attention_set_kernel).
   outcome<void> attention_set_kernel(const char *kernel) const {
@@ -1314,9 +1309,7 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     without_arrays.num_low_nodes = result.num_low_nodes;
     without_arrays.num_parameters_low = result.num_parameters_low;
     without_arrays.disabled_reason = result.disabled_reason;
-    return detail::read_text([&](char *text, size_t *bytes) {
-      return mp_autocast_explain(get(), &graph, &without_arrays, format, text, bytes);
-    });
+    return detail::read_text(mp_autocast_explain, get(), &graph, &without_arrays, format);
   }
 
   /// Determines the casts of a single operation and returns the type of its output
@@ -1508,15 +1501,11 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
 
   /// Returns the reason for the type of each operation (mp_graph_explain).
   outcome<std::string> explain(mp_autocast_format_t format = MP_AUTOCAST_FORMAT_TEXT) const {
-    return detail::read_text(
-        [&](char *text, size_t *bytes) { return mp_graph_explain(get(), format, text, bytes); });
+    return detail::read_text(mp_graph_explain, get(), format);
   }
 
   /// Returns the calls of the graph as text (mp_graph_describe).
-  outcome<std::string> describe() const {
-    return detail::read_text(
-        [&](char *text, size_t *bytes) { return mp_graph_describe(get(), text, bytes); });
-  }
+  outcome<std::string> describe() const { return detail::read_text(mp_graph_describe, get()); }
 
  private:
   mp_status_t add_node(const char *op_type, const char *name, const std::vector<int32_t> &inputs,

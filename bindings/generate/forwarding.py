@@ -19,7 +19,7 @@ RENAMED = {"mp_tuning_measure", "mp_grads_all_reduce", "mp_scaler_query_step"}
 # name(parameters) { body }; a parameter can have a default such as {}.
 FUNCTION = re.compile(r"outcome<[^;(]*?>\s+(\w+)\(((?:[^(){};]|\{\}|\([^()]*\))*)\)\s*(?:const\s*&?\s*)?"
                       r"\{(.*?)(?:\n(?:  )?|; )\}\n", re.S)
-CALL = re.compile(r"\b(query|query_struct|create)<[\w: *]+>\((mp_\w+)|\b()(mp_\w+)\(")
+CALL = re.compile(r"\b(query|query_struct|create|read_text)(?:<[\w: *]+>)?\((mp_\w+)|\b()(mp_\w+)\(")
 
 
 def code_of(text: str) -> str:
@@ -57,7 +57,7 @@ def complaints(text: str, model: Model) -> Iterator[str]:
                 yield f"{name} ignores the status of {callee}"
             wanted = functions[callee]
             passed = arguments(body[call.start() + call[0].index("("):])[1 if kind else 0:]
-            written = wanted[:1] if kind == "create" else wanted[-1:] if kind else []
+            written = {"": [], "create": wanted[:1], "read_text": wanted[-2:]}.get(kind, wanted[-1:])
             spelled = {"workspace.data": "workspace", "workspace.bytes": "workspace_bytes",
                        "get()": wanted[0]}
             names = [spelled.get(argument, argument.lstrip("&")) for argument in passed]
