@@ -187,24 +187,21 @@ class handle {
 
   handle() = default;
   explicit handle(Raw raw) noexcept : raw_(raw) {}
-  handle(handle &&other) noexcept : raw_(other.release()) {}
-  handle &operator=(handle &&other) noexcept {
-    if (this != &other) reset(other.release());
-    return *this;
-  }
-  ~handle() { reset(); }
 
   /// Returns the C handle, which stays owned by this object.
-  Raw get() const noexcept { return raw_; }
-  operator Raw() const &noexcept { return raw_; }
+  Raw get() const noexcept { return raw_.get(); }
+  operator Raw() const &noexcept { return get(); }
   operator Raw() const && = delete;  // a temporary would destroy the object
   /// Returns the C handle and gives up its ownership.
-  Raw release() noexcept { return std::exchange(raw_, nullptr); }
+  Raw release() noexcept { return raw_.release(); }
   /// Destroys the object and takes ownership of `raw`.
-  void reset(Raw raw = nullptr) noexcept { destroy(std::exchange(raw_, raw)); }
+  void reset(Raw raw = nullptr) noexcept { raw_.reset(raw); }
 
  private:
-  Raw raw_ = nullptr;
+  struct destroyer {
+    void operator()(Raw raw) const noexcept { destroy(raw); }
+  };
+  std::unique_ptr<std::remove_pointer_t<Raw>, destroyer> raw_;
 };
 
 }  // namespace detail
@@ -292,33 +289,26 @@ inline outcome<mp_megatron_scaler_t> scaler_to_megatron(const mp_scaler_state_t 
 class memory {
  public:
   memory() = default;
-  memory(mp_context_t context, void *data) noexcept : context_(context), data_(data) {}
-  memory(memory &&other) noexcept
-      : context_(other.context_), data_(std::exchange(other.data_, nullptr)) {}
-  memory &operator=(memory &&other) noexcept {
-    std::swap(context_, other.context_);
-    std::swap(data_, other.data_);
-    return *this;
-  }
-  ~memory() {
-    if (data_ != nullptr) mp_free(context_, data_);
-  }
+  memory(mp_context_t context, void *data) noexcept : data_(data, {context}) {}
 
   /// Returns the device address.
-  void *get() const noexcept { return data_; }
-  operator void *() const &noexcept { return data_; }
+  void *get() const noexcept { return data_.get(); }
+  operator void *() const &noexcept { return get(); }
   operator void *() const && = delete;
   /// Returns the device address as a T *.
   template <class T>
   T *as() const &noexcept {
-    return static_cast<T *>(data_);
+    return static_cast<T *>(get());
   }
   template <class T>
   T *as() const && = delete;
 
  private:
-  mp_context_t context_ = nullptr;
-  void *data_ = nullptr;
+  struct releaser {
+    mp_context_t context;
+    void operator()(void *data) const noexcept { mp_free(context, data); }
+  };
+  std::unique_ptr<void, releaser> data_;
 };
 
 // ---------------------------------------------------------------------------- context
