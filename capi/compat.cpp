@@ -41,12 +41,7 @@ mp_scaler_config_t scaler_preset(const mp_scaler_preset_t &preset) {
     return default_scaler_config(MP_SCALER_POLICY_LOGNORMAL);
   const Preset &row = *std::ranges::find(kPresets, preset, &Preset::preset);
   mp_scaler_config_t c = default_scaler_config(MP_SCALER_POLICY_BACKOFF);
-  c.init_scale = row.init_scale;
-  c.min_scale = row.min_scale;
-  c.max_scale = row.max_scale;
-  c.growth_interval = row.growth_interval;
-  c.hysteresis = row.hysteresis;
-  c.flags = row.flags;
+  MP_COPY_FIELDS(c, row, init_scale, min_scale, max_scale, growth_interval, hysteresis, flags);
   c.max_consecutive_skips = 0;
   if (preset == MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX) {
     c.policy = MP_SCALER_POLICY_LOGMAX;
@@ -115,9 +110,7 @@ float narrow(double number) {
 mp_scaler_config_t config_of(const mp_torch_scaler_t &torch) {
   mp_scaler_config_t c = scaler_preset(MP_SCALER_PRESET_TORCH);
   c.init_scale = narrow(torch.scale);
-  c.growth_factor = torch.growth_factor;
-  c.backoff_factor = torch.backoff_factor;
-  c.growth_interval = torch.growth_interval;
+  MP_COPY_FIELDS(c, torch, growth_factor, backoff_factor, growth_interval);
   MP_REQUIRE(is_scale(c.init_scale), MP_ERROR_INVALID_ARGUMENT, "saved->scale = ", torch.scale,
              " must be positive and finite, with a finite reciprocal");
   check_growth(c, "saved->");
@@ -172,8 +165,7 @@ mp_status_t mp_scaler_from_megatron(const mp_megatron_scaler_t *saved, mp_scaler
     require_scale(megatron.scale, "saved->scale");
     require_not_negative(megatron.growth_tracker, "saved->growth_tracker");
     mp_scaler_state_t s = default_scaler_state(scaler_preset(MP_SCALER_PRESET_MEGATRON));
-    s.scale = megatron.scale;
-    s.growth_tracker = megatron.growth_tracker;
+    MP_COPY_FIELDS(s, megatron, scale, growth_tracker);
     s.hysteresis_left = std::max(megatron.hysteresis_tracker, 0);
     write_struct(state, "state", s);
   });

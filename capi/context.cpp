@@ -213,10 +213,7 @@ mp_status_t mp_context_get_info(mp_context_t context, mp_device_info_t *info) {
     mp_device_info_t value;
     MP_INIT_STRUCT(&value);
     value.target = c.backend.kind;
-    value.arch = c.device.arch;
-    value.num_sms = c.device.num_sms;
-    value.smem_per_block = c.device.smem_per_block;
-    value.l2_bytes = c.device.l2_bytes;
+    MP_COPY_FIELDS(value, c.device, arch, num_sms, smem_per_block, l2_bytes);
     std::memcpy(value.name, c.device.name, sizeof value.name);
     write_struct(info, "info", value);
   });

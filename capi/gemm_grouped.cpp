@@ -50,13 +50,7 @@ auto for_item(int64_t index, const char *joint, const Body &body) {
 /// Returns the descriptor of an item for mp_gemm.
 mp_gemm_desc_t desc_of(const mp_gemm_desc_t &common, const mp_gemm_group_item_t &item) {
   mp_gemm_desc_t d = common;
-  d.m = item.m;
-  d.n = item.n;
-  d.k = item.k;
-  d.ld_a = item.ld_a;
-  d.ld_b = item.ld_b;
-  d.ld_c = item.ld_c;
-  d.ld_d = item.ld_d;
+  MP_COPY_FIELDS(d, item, m, n, k, ld_a, ld_b, ld_c, ld_d);
   return d;
 }
 

@@ -131,16 +131,12 @@ Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
   if (e.ld_aux != 0) check_matrix(aux, out.batch_count);
   require_aligned(e.aux, "aux", mp_dtype_size(out.dtype));
   require_aligned(e.dbias, "dbias");
-  return {.activation = e.activation,
-          .scale = e.scale,
-          .bias = e.bias,
-          .dtype_bias = e.dtype_bias,
-          .aux = e.aux,
-          .ld_aux = aux.ld,
-          .stride_aux = aux.stride,
-          .dbias = e.dbias,
-          .amax = e.stats.amax,
-          .found_inf = e.stats.found_inf};
+  Epilogue epilogue{};
+  MP_COPY_FIELDS(epilogue, e, activation, scale, bias, dtype_bias, aux, dbias);
+  MP_COPY_FIELDS(epilogue, e.stats, amax, found_inf);
+  epilogue.ld_aux = aux.ld;
+  epilogue.stride_aux = aux.stride;
+  return epilogue;
 }
 
 Epilogue read_scaling_epilogue(const mp_epilogue_t *user, const char *function) {
@@ -157,8 +153,7 @@ Epilogue read_scaling_epilogue(const mp_epilogue_t *user, const char *function) 
   MP_CHECK_FIELDS(require_unset, e, activation, bias, dtype_bias, aux, ld_aux, dbias);
   Epilogue epilogue{};
   epilogue.scale = e.scale;
-  epilogue.amax = e.stats.amax;
-  epilogue.found_inf = e.stats.found_inf;
+  MP_COPY_FIELDS(epilogue, e.stats, amax, found_inf);
   return epilogue;
 }
 

@@ -24,9 +24,7 @@ mp_kernel_info_t kernel_info(const Context &context, int32_t index,
   info.is_estimated = is_estimated(gemm_tuning(), context.device) ? 1 : 0;
   if (static_cast<size_t>(index) < ranked.size()) {
     const Entry &entry = ranked[static_cast<size_t>(index)];
-    info.name = entry.name;
-    info.predicted_us = entry.predicted_us;
-    info.workspace_bytes = entry.workspace_bytes;
+    MP_COPY_FIELDS(info, entry, name, predicted_us, workspace_bytes);
     return info;
   }
   size_t before = static_cast<size_t>(index) - ranked.size();

@@ -224,24 +224,15 @@ class LinearXent {
     XentArgs args{};
     args.x = logits();
     args.labels = advance(t_.labels, first, d_.dtype_labels);
-    args.loss_scale = t_.loss_scale;
-    args.count = t_.count;
+    MP_COPY_FIELDS(args, t_, loss_scale, count, loss, correct, class_weights);
     args.row_loss = t_.row_loss + first;
     args.lse = t_.lse == nullptr ? nullptr : t_.lse + first;
-    args.loss = t_.loss;
-    args.correct = t_.correct;
-    args.class_weights = t_.class_weights;
     args.dx = has_gradient() ? logits() : nullptr;
-    args.desc.dtype = d_.dtype;
-    args.desc.dtype_labels = d_.dtype_labels;
+    MP_COPY_FIELDS(args.desc, d_, dtype, dtype_labels, classes, ignore_label, weight,
+                   label_smoothing, z_loss);
     args.desc.flags = d_.flags & MP_XENT_FLAG_IGNORE_LABEL;
     args.desc.rows = rows;
-    args.desc.classes = d_.classes;
     args.desc.ld_logits = args.desc.ld_dlogits = plan_.ld_logits;
-    args.desc.ignore_label = d_.ignore_label;
-    args.desc.weight = d_.weight;
-    args.desc.label_smoothing = d_.label_smoothing;
-    args.desc.z_loss = d_.z_loss;
     return args;
   }
 
@@ -291,10 +282,7 @@ class LinearXent {
   float beta(int64_t first) const {
     return first > 0 || (d_.flags & MP_XENT_FLAG_ACCUMULATE) != 0 ? 1.0f : 0.0f;
   }
-  void set_stats(Output &out) const {
-    out.epilogue.amax = t_.stats.amax;
-    out.epilogue.found_inf = t_.stats.found_inf;
-  }
+  void set_stats(Output &out) const { MP_COPY_FIELDS(out.epilogue, t_.stats, amax, found_inf); }
 
   /// Launches a product with the kernel for chunk_rows, so that bits do not depend on `rows`.
   void multiply(GemmProblem &problem, Product product, int64_t rows, const Operands &x) const {

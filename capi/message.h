@@ -55,6 +55,15 @@ const char *name_of(Enumerators all, int32_t value);
 #define MP_EACH(X, first, ...) X(first) __VA_OPT__(MP_EACH_AGAIN MP_PARENS(X, __VA_ARGS__))
 #define MP_EACH_AGAIN() MP_EACH
 
+/// Copies fields of the same names: to.a = from.a, to.b = from.b, ...
+#define MP_COPY_FIELDS(to, from, ...)       \
+  do {                                      \
+    auto &copy_target = to;                 \
+    const auto &copy_source = from;         \
+    MP_FOR_EACH(MP_COPY_FIELD, __VA_ARGS__) \
+  } while (false)
+#define MP_COPY_FIELD(name) copy_target.name = copy_source.name;
+
 // ---------------------------------------------------------------------------- lines of text
 
 /// Flags, printed in hexadecimal.

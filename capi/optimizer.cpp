@@ -36,8 +36,7 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
   const auto tensors = [](const mp_tensor_list *list) {
     return list != nullptr ? list->device : TensorList{};
   };
-  args.kind = desc.kind;
-  args.flags = desc.flags;
+  MP_COPY_FIELDS(args, desc, kind, flags, num_groups, lr_multipliers, decay_multipliers);
   args.grads = tensors(desc.grads);
   args.master = tensors(desc.master);
   args.model = tensors(desc.model);
@@ -45,9 +44,6 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
   args.v = tensors(desc.v);
   args.extra = tensors(desc.extra_grads);
   args.copy = {.flags = desc.flags, .rounding_seed = desc.rounding_seed};
-  args.num_groups = desc.num_groups;
-  args.lr_multipliers = desc.lr_multipliers;
-  args.decay_multipliers = desc.decay_multipliers;
 
   DeviceImage image;
   image.add(args.groups, optimizer.groups.data(), optimizer.groups.size());

@@ -77,11 +77,7 @@ mp_param_group_t default_group(const Optimizer &row, float lr) {
   h.lr = lr;
   h.lr_schedule = MP_LR_CONSTANT;
   h.decay_power = 1.0f;
-  h.beta1 = row.beta1;
-  h.beta2 = row.beta2;
-  h.eps = row.eps;
-  h.weight_decay = row.weight_decay;
-  h.trust_coefficient = row.trust_coefficient;
+  MP_COPY_FIELDS(h, row, beta1, beta2, eps, weight_decay, trust_coefficient);
   return h;
 }
 

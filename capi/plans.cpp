@@ -168,10 +168,8 @@ void RequestedPlan::finish(bool is_planned, const char *why, size_t workspace_by
 mp_plan_t mp::stable_plan(const char *name, const GemmPlan &plan) {
   mp_plan_t stable{};
   std::string_view(name).copy(stable.kernel, sizeof stable.kernel - 1);
-  stable.split_k = plan.split_k;
+  MP_COPY_FIELDS(stable, plan, split_k, predicted_us, num_sms);
   stable.workspace_bytes = workspace_bytes_of(plan);
-  stable.predicted_us = plan.predicted_us;
-  stable.num_sms = plan.num_sms;
   return stable;
 }
 

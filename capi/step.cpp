@@ -88,8 +88,7 @@ void plan_rank_reduction(const mp_optimizer &optimizer, const mp_scaler &scaler,
   UpdateArgs &update = passes.update;
   reduction.message = optimizer.message;
   reduction.found_inf = statistics.found_inf;
-  reduction.scaler_amax = update.scaler_amax;
-  reduction.grad_amax = update.grad_amax;
+  MP_COPY_FIELDS(reduction, update, scaler_amax, grad_amax);
   reduction.scaler = scaler.device;
   update.scaler_amax = &optimizer.message->amax;
   update.grad_amax = &optimizer.message->grad_amax;
@@ -120,12 +119,9 @@ Passes plan(const mp_optimizer &optimizer, const mp_scaler &scaler,
   }
   update.found_inf = statistics.found_inf;
   update.skipped = options.found_inf;
-  update.outcome = options.outcome;
-  update.rejected_updates = options.rejected_updates;
-  update.model_overflows = options.model_overflows;
+  MP_COPY_FIELDS(update, options, outcome, rejected_updates, model_overflows);
   update.tensor_norms = statistics.wide_norms = optimizer.tensor_norms;
-  statistics.report = options.report;
-  statistics.tensor_reports = options.tensor_reports;
+  MP_COPY_FIELDS(statistics, options, report, tensor_reports);
 
   if (options.max_grad_norm > 0.0f || options.grad_norm != nullptr ||
       options.tensor_norms != nullptr) {
