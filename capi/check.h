@@ -131,7 +131,7 @@ mp_status_t call(const char *function, const Problem &problem, const Body &body)
   return status;
 }
 
-/// Overload for a function without sizes.
+/// Runs the body of a function without sizes.
 template <class Body>
 mp_status_t call(const char *function, const Body &body) {
   return call(

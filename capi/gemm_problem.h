@@ -72,7 +72,7 @@ void check_operands(const Operands &, const mp_gemm_desc_t &, size_t ab_alignmen
 /// @param inputs  operands that the product reads; C is absent if it equals D
 void check_overlap(const Output &out, const Region &d, const std::array<Region, 4> &inputs,
                    const Workspace &);
-/// Overload for matrices (not arrays of pointers), with one more input.
+/// Makes the same check for matrices (not arrays of pointers), with one more input.
 void check_overlap(const Operands &, const mp_gemm_desc_t &, const Output &, const Workspace &,
                    const Region &input = {});
 /// Returns the memory of all items of a batch.

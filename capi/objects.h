@@ -122,7 +122,7 @@ void require_data(const mp_tensor_list &list, const char *name);
 
 /// Fails if two tensors of a list overlap; NULL data is allowed.
 void require_disjoint(const mp_tensor_list &list, const char *name);
-/// Both checks, for a list that is written.
+/// Makes both checks, for a list that is written.
 inline void require_writable(const mp_tensor_list &list, const char *name) {
   require_data(list, name);
   require_disjoint(list, name);

@@ -51,8 +51,8 @@ inline void require_apart(const Region &written, std::initializer_list<Region> o
   for (const Region &other : others) require_apart(written, other);
 }
 
-/// Same check, but both may begin at the same address: for kernels that read each element before
-/// they write it.  The caller must check that the layouts are equal.
+/// Makes the same check, but both may begin at the same address: for kernels that read each element
+/// before they write it.  The caller must check that the layouts are equal.
 inline void require_apart_or_same(const Region &written, const Region &other) {
   if (written.data != other.data) require_apart(written, other);
 }

@@ -208,8 +208,8 @@ int index_of(int64_t layer, RnnProduct product) {
   return static_cast<int>(layer) * kRnnProducts + static_cast<int>(product);
 }
 
-/// Code of a kernel in mp_plan_t.products: FNV-1a of its name, which does not change between
-/// versions.
+/// Returns the code of a kernel in mp_plan_t.products: FNV-1a of its name, which does not change
+/// between versions.
 uint32_t code_of(std::string_view kernel) {
   uint32_t code = 2166136261u;
   for (const char c : kernel) code = (code ^ static_cast<unsigned char>(c)) * 16777619u;

@@ -8,9 +8,9 @@ namespace mptools {
 
 using Json = nlohmann::ordered_json;
 
-/// Text of a JSON file: one line per member of the outer object and per element of its arrays of
-/// objects, so that a diff of two files shows rows.  Numbers that are not finite are null; bytes
-/// that are not UTF-8 (possible in a command line) are replaced.
+/// Returns the text of a JSON file: one line per member of the outer object and per element of its
+/// arrays of objects, so that a diff of two files shows rows.  Numbers that are not finite are
+/// null; bytes that are not UTF-8 (possible in a command line) are replaced.
 inline std::string json_text(const Json &json) {
   const auto compact = [](const Json &value) {
     return value.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -18,7 +18,7 @@ struct HelpRequest {
   std::string text;
 };
 
-/// Exit code of a program that ends with `code`: 1 instead of 0 if printed text is lost.
+/// Returns the exit code of a program that ends with `code`: not 0 if printed text is lost.
 inline int code_after_printing(const char *name, int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   std::fprintf(stderr, "%s: cannot write to standard output\n", name);
@@ -42,7 +42,7 @@ int run_guarded(const char *name, Run run) {
   }
 }
 
-/// Body of main(): run_guarded(), and exit code 1 also if standard output cannot be written.
+/// Runs the body of main() like run_guarded(), but returns 1 if standard output cannot be written.
 template <typename Run>
 int run_program(const char *name, Run run) {
   return code_after_printing(name, run_guarded(name, run));

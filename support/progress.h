@@ -30,11 +30,11 @@ class WorkLeft {
     done_cost_ += cost;
     seconds_ += seconds;
   }
-  /// Completed fraction, from 0 to 1.
+  /// Returns the completed fraction, from 0 to 1.
   double share() const {
     return total_cost_ > 0 ? std::clamp(done_cost_ / total_cost_, 0.0, 1.0) : 1.0;
   }
-  /// Remaining time at the average time per cost of the finished jobs; empty before the first one.
+  /// Returns the remaining time at the average time per cost of the finished jobs, if there is one.
   std::optional<double> seconds_left() const {
     if (!(done_cost_ > 0)) return std::nullopt;
     return seconds_ / done_cost_ * std::max(0.0, total_cost_ - done_cost_);
@@ -60,7 +60,7 @@ inline std::string left_text(double seconds) {
   return text("%ld h %ld min left", minutes / 60, minutes % 60);
 }
 
-/// Text with the completed fraction, the remaining time, and the current job.
+/// Returns a text with the completed fraction, the remaining time, and the current job.
 inline std::string progress_text(const WorkLeft &work, const std::string &part) {
   const std::optional<double> seconds = work.seconds_left();
   return bar_text(work.share()) + "  " + (seconds ? left_text(*seconds) + "  " : "") + part;

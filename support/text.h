@@ -33,7 +33,7 @@ inline std::string one_line(std::string_view line) {
   return mp::escaped(line);
 }
 
-/// Date and time in ISO 8601.
+/// Returns the date and time in ISO 8601.
 inline std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   char date[32];

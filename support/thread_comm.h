@@ -64,8 +64,8 @@ class ThreadRanks {
 
   int count() const { return static_cast<int>(ranks_.size()); }
 
-  /// Callback table of one rank, for the thread that is this rank; valid during the lifetime of
-  /// this object.
+  /// Returns the callback table of one rank, for the thread that is this rank; valid during the
+  /// lifetime of this object.
   /// @param context  of the same device on every rank
   mp_comm_t comm(int rank, mp_context_t context) {
     at(rank).context = context;
@@ -77,8 +77,8 @@ class ThreadRanks {
     return comm;
   }
 
-  /// Called by a thread that ends early: the callbacks of the others fail instead of waiting for
-  /// it.
+  /// Makes the callbacks of the other threads fail instead of waiting for the calling thread, which
+  /// ends early.
   void give_up() { barrier_.give_up(); }
 
  private:

@@ -158,7 +158,7 @@ struct MaskArgs {
 
 class DropoutMask {
  public:
-  /// No dropout.
+  /// Creates the mask of no dropout.
   DropoutMask() = default;
   /// @param node    its attributes p and seed are the last two
   /// @param offset  optional input of the node

@@ -31,7 +31,7 @@ constexpr Attribute integer(std::string_view name, int64_t initial, int64_t min,
 constexpr Attribute real(std::string_view name, double initial, double min, double max) {
   return {name, MP_ATTRIBUTE_KIND_FLOAT, 0, 0, 0, initial, min, max};
 }
-/// List of at most MP_GRAPH_MAX_RANK elements, empty by default.
+/// Returns a list of at most MP_GRAPH_MAX_RANK elements, empty by default.
 constexpr Attribute integers(std::string_view name, int64_t min, int64_t max) {
   return {name, MP_ATTRIBUTE_KIND_INTS, 0, min, max, 0, 0, 0};
 }

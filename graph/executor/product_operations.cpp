@@ -113,7 +113,7 @@ void differentiate_linear(Gradients &d, const Node &n) {
   differentiate_product(d, n, "LinearBackpropWeight", "LinearBackpropInput");
 }
 
-/// y = x w + b, or dx = dy w^T
+/// Emits y = x w + b, or dx = dy w^T.
 void emit_linear(Emitter &e, const Node &n) {
   const Tensor &y = e.graph().out(n, 0);
   mp_gemm_desc_t desc =
@@ -125,7 +125,7 @@ void emit_linear(Emitter &e, const Node &n) {
   emit_gemm(e, 0, desc, e.in(n, 0), e.in(n, 1), Epilogue(e, n, n.is_backward ? kAbsent : 2));
 }
 
-/// dw = x^T dy, or its transpose; db
+/// Emits dw = x^T dy, or its transpose, and db.
 void emit_linear_weight(Emitter &e, const Node &n) {
   if (n.has_output(1)) emit_row_sum(e, n);
   if (!n.has_output(0)) return;

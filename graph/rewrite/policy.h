@@ -63,7 +63,7 @@ class Policy {
   /// Returns the class after the level is applied.
   mp_op_class_t at_level(mp_op_class_t op_class) const;
 
-  /// MP_AUTOCAST_PRESET_PYTORCH: one forward pass replaces propagation.
+  /// Returns whether one forward pass replaces propagation: for MP_AUTOCAST_PRESET_PYTORCH.
   bool uses_torch_rules() const { return config.preset == MP_AUTOCAST_PRESET_PYTORCH; }
 
   /// Returns "allow: Conv2D MatMul ...", one line per class, sorted.
