@@ -114,7 +114,7 @@ void fill(const Device &, void *dst, int byte, size_t bytes, mp_stream_t) {
 }
 void synchronize(const Device &, mp_stream_t) {}
 void release_idle() {
-  engine::release_idle();
+  engine::release_workers();
 }
 
 }  // namespace mp::host

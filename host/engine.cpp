@@ -214,7 +214,7 @@ class Engine {
   int picked_warp_ = 0;
 };
 
-/// Engine of an OS thread, from its first launch to release_idle().
+/// Engine of an OS thread, from its first launch to release_workers().
 struct EngineSlot {
   std::optional<Engine> engine;
   ThreadCache registration{[this] { engine.reset(); }};
@@ -321,10 +321,6 @@ void run(const Grid &grid) {
   };
   const auto prepare = [&grid] { Engine::of_this_thread().prepare(grid); };
   run_on_workers({grid.num_blocks / grid.cluster, prepare, run_cluster}, grid.max_workers);
-}
-
-void release_idle() {
-  release_workers();
 }
 
 }  // namespace mp::host::engine

@@ -219,7 +219,4 @@ struct Grid {
 /// outside its variables, or if the launch configuration is invalid.
 void run(const Grid &);
 
-/// Frees the workers, and stacks and shared memory of all OS threads, until the next launch.
-void release_idle();
-
 }  // namespace mp::host::engine
