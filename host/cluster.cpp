@@ -1,7 +1,6 @@
 // Clusters: addresses in distributed shared memory, cluster_sync, mbarriers, and state.  Threads
 // that wait for an mbarrier sleep instead of polling.
 #include <cstring>
-#include <utility>
 
 #include "host/cluster.h"
 #include "host/shared_memory.h"
@@ -59,9 +58,7 @@ void copy_16(void *smem, const void *gmem, int valid_bytes, source_location wher
 
 void release_cluster_barrier(Cluster &cluster) {
   cluster.at_sync = 0;
-  for (int w = 0; w < cluster.num_warps; w++)
-    if (cluster.sync_waiting[w] != 0)
-      wake(cluster.warps[w], std::exchange(cluster.sync_waiting[w], 0u));
+  wake_waiting(cluster.warps, cluster.num_warps, cluster.sync_waiting);
 }
 
 // ---------------------------------------------------------------------------- mbarriers
@@ -85,9 +82,7 @@ void settle(Mbarrier &bar) {
   if (bar.pending != 0 || bar.bytes != 0) return;
   bar.pending = bar.arrivals;
   bar.num_complete++;
-  const Block &block = *bar.block;
-  for (int w = 0; w < block.num_warps(); w++)
-    if (bar.waiting[w] != 0) wake(block.warps[w], std::exchange(bar.waiting[w], 0u));
+  wake_waiting(bar.block->warps, bar.block->num_warps(), bar.waiting);
 }
 
 void arrive(SmemAddress address, uint32_t bytes, const char *primitive, source_location where) {

@@ -273,10 +273,7 @@ void block_barrier(Thread &me, source_location where) {
 
 void release_block_barrier(Block &block) {
   block.at_barrier = 0;
-  for (int w = 0; w < block.num_warps(); w++) {
-    uint32_t &waiting = block.barrier_waiting[w];
-    if (waiting != 0) wake(block.warps[w], std::exchange(waiting, 0u));
-  }
+  wake_waiting(block.warps, block.num_warps(), block.barrier_waiting);
 }
 
 void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &),

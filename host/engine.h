@@ -28,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
+#include <utility>
 
 namespace mp::host {
 
@@ -176,6 +177,10 @@ void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &)
 void block_until_woken(Thread &me, const char *waits_in, source_location, WaitsFor = {});
 inline void wake(Warp &warp, uint32_t lanes) {
   warp.ready |= lanes;
+}
+/// Wakes the lanes in `waiting`, a mask for each of the warps, and clears the masks.
+inline void wake_waiting(Warp *warps, int num_warps, uint32_t *waiting) {
+  for (int w = 0; w < num_warps; w++) wake(warps[w], std::exchange(waiting[w], 0u));
 }
 
 /// Returns the block's copy of a shared variable, which the first caller allocates.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "host/shared_memory.h"
 
@@ -23,13 +22,6 @@ Warpgroup &warpgroup_of(const Thread &thread, source_location where) {
 
 int index_in_warpgroup(const Thread &thread) {
   return thread.index % kWarpgroupThreads;
-}
-
-void wake_all(const Block &block, Warpgroup &group) {
-  const auto index = &group - block.warpgroups->all.data();
-  Warp *const warps = block.warps + index * kWarpsPerWarpgroup;
-  for (int w = 0; w < kWarpsPerWarpgroup; w++)
-    if (group.waiting[w] != 0) wake(warps[w], std::exchange(group.waiting[w], 0u));
 }
 
 // ---------------------------------------------------------------- fragments
@@ -170,7 +162,9 @@ void wgmma_issue(Thread &thread, const WgmmaOperands &operands, float *d, source
   WgmmaOperation &operation = group.operation(me.issued++);
   if (binding == nullptr) binding = &bind_registers(index, me, d, operation);
   binding->group = me.group;
-  if (++operation.arrived == kWarpgroupThreads) wake_all(*thread.block, group);
+  if (++operation.arrived < kWarpgroupThreads) return;
+  Warp *const first_warp = &thread.block->warps[(thread.index - index) / kWarpSize];
+  wake_waiting(first_warp, kWarpsPerWarpgroup, group.waiting);
 }
 
 void wgmma_commit(const Thread &thread) {
