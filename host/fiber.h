@@ -18,6 +18,8 @@
 #define MP_ASAN 1
 #else
 #define MP_ASAN 0
+#define ASAN_POISON_MEMORY_REGION(begin, bytes)
+#define ASAN_UNPOISON_MEMORY_REGION(begin, bytes)
 #endif
 #if __has_include(<valgrind/valgrind.h>)
 #include <valgrind/valgrind.h>
@@ -104,9 +106,7 @@ class FiberPool {
 
   /// Drops all fibers, even suspended ones.  Used after their cluster was abandoned.
   void reset() {
-#if MP_ASAN
-    __asan_unpoison_memory_region(memory_, kStride * capacity_);
-#endif
+    ASAN_UNPOISON_MEMORY_REGION(memory_, kStride * capacity_);
     for (const Fiber &fiber : fibers_) VALGRIND_STACK_DEREGISTER(fiber.valgrind_stack);
     free_.clear();
     fibers_.clear();

@@ -31,9 +31,7 @@ SharedMemory::SharedMemory() {
 }
 
 SharedMemory::~SharedMemory() {
-#if MP_ASAN
-  __asan_unpoison_memory_region(arena_, kArenaBytes);
-#endif
+  ASAN_UNPOISON_MEMORY_REGION(arena_, kArenaBytes);
   munmap(arena_, kArenaBytes);
 }
 
@@ -41,9 +39,7 @@ void SharedMemory::begin_block(size_t dynamic_bytes) {
   variables_.clear();
   used_bytes_ = 0;
   top_ = 0;
-#if MP_ASAN
-  __asan_poison_memory_region(arena_, kArenaBytes);
-#endif
+  ASAN_POISON_MEMORY_REGION(arena_, kArenaBytes);
   add(nullptr, "dynamic part", dynamic_bytes, 1024);
 }
 
