@@ -17,15 +17,16 @@ namespace {
 
 // ---------------------------------------------------------------------------- tensor maps
 
+/// Im2colSpec.  A tiled map is an im2col map of one image.  Past the end of a row, its boxes
+/// continue far before the next row, outside the tensor.
 struct TensorMapFields {
   std::byte *base;
-  int64_t extent[4];        ///< extent[3] and stride_bytes[2]: im2col maps only
-  int64_t stride_bytes[3];  ///< for dimensions 1, 2, 3
-  int32_t box[2];           ///< columns and rows; channels and pixels
+  int64_t extent[4], stride_bytes[3];  ///< strides of dimensions 1, 2, 3
+  int32_t lower[2], upper[2], step[2];
+  int32_t box[2];  ///< columns and rows; channels and pixels
   int32_t element_bytes;
   bool swizzle_128;
-  int8_t lower[2], upper[2], step[2];  ///< Im2colSpec; im2col maps only
-  uint8_t unused[45];
+  uint8_t unused[27];
 
   size_t row_bytes() const { return static_cast<size_t>(box[0] * element_bytes); }
   size_t box_bytes() const { return static_cast<size_t>(box[1]) * row_bytes(); }
@@ -36,35 +37,32 @@ TensorMapFields fields_of(const TensorMap &map) {
   return std::bit_cast<TensorMapFields>(map);
 }
 
-template <class Spec>
-TensorMapFields tensor_fields(const Spec &spec) {
-  constexpr int kDimensions = std::extent_v<decltype(Spec::extent)>;
+TensorMap encode_im2col(const Im2colSpec &spec) {
   TensorMapFields fields{};
   fields.base = static_cast<std::byte *>(const_cast<void *>(spec.base));
-  for (int i = 0; i < kDimensions; i++) fields.extent[i] = spec.extent[i];
-  for (int i = 1; i < kDimensions; i++)
-    fields.stride_bytes[i - 1] = tensor_map_stride_bytes(spec, i);
+  std::ranges::copy(spec.extent, fields.extent);
+  for (int i = 0; i < 3; i++) fields.stride_bytes[i] = tensor_map_stride_bytes(spec, i + 1);
+  std::ranges::copy(spec.lower, fields.lower);
+  std::ranges::copy(spec.upper, fields.upper);
+  std::ranges::copy(spec.step, fields.step);
+  fields.box[0] = spec.channels;
+  fields.box[1] = spec.pixels;
   fields.element_bytes = float_type(spec.dtype).bytes;
   fields.swizzle_128 = spec.swizzle_128;
-  return fields;
+  return std::bit_cast<TensorMap>(fields);
 }
 
 TensorMap encode(const TensorMapSpec &spec) {
-  TensorMapFields fields = tensor_fields(spec);
-  for (int i = 0; i < 2; i++) fields.box[i] = spec.box[i];
-  return std::bit_cast<TensorMap>(fields);
-}
-
-TensorMap encode_im2col(const Im2colSpec &spec) {
-  TensorMapFields fields = tensor_fields(spec);
-  fields.box[0] = spec.channels;
-  fields.box[1] = spec.pixels;
-  for (int i = 0; i < 2; i++) {
-    fields.lower[i] = static_cast<int8_t>(spec.lower[i]);
-    fields.upper[i] = static_cast<int8_t>(spec.upper[i]);
-    fields.step[i] = static_cast<int8_t>(spec.step[i]);
-  }
-  return std::bit_cast<TensorMap>(fields);
+  return encode_im2col({.base = spec.base,
+                        .dtype = spec.dtype,
+                        .extent = {spec.extent[0], spec.extent[1], spec.extent[2], 1},
+                        .stride = {spec.stride[0], spec.stride[1], 0},
+                        .lower = {INT32_MIN, 0},
+                        .upper = {0, 0},
+                        .step = {1, 1},
+                        .channels = spec.box[0],
+                        .pixels = spec.box[1],
+                        .swizzle_128 = spec.swizzle_128});
 }
 
 }  // namespace
@@ -85,16 +83,15 @@ constexpr int kSwizzleRows = 8;
 constexpr int kSwizzledRowBytes = kSwizzleRows * kChunkBytes;
 constexpr int kMaxRowBytes = 256 * 4;
 
-struct TensorBox {
+/// Box of a load or store: one row of smem per pixel that it traverses (Im2colSpec).
+struct Box {
   TensorMapFields map;
-  int x, y, z;  ///< coordinates of the first element; may be outside the tensor
+  Im2colCoord at;  ///< first column of the box and first pixel; may be outside the tensor
 };
 
-/// Box of an im2col load or store: one row of smem per pixel that it traverses (Im2colSpec).
-struct Im2colBox {
-  TensorMapFields map;
-  Im2colCoord at;
-};
+Box tiled_box(const TensorMap &map, int x, int y, int z) {
+  return {fields_of(map), {x, y, z, 0, 0, 0}};
+}
 
 /// Range of bytes of a row, the same in all rows of a box, whose columns are in the tensor.
 struct RowBytes {
@@ -111,22 +108,7 @@ struct RowBytes {
 /// Calls f(row, gmem, bytes) for the rows of a box, of which `bytes` are in the tensor.  `gmem`:
 /// address of the box's first column, even if that is outside; NULL if all of the row is.
 template <class F>
-void for_each_row(const TensorBox &box, const F &f) {
-  const TensorMapFields &map = box.map;
-  const RowBytes bytes(map, box.x);
-  const bool has_columns = bytes.first < bytes.end && box.z >= 0 && box.z < map.extent[2];
-  for (int row = 0; row < map.box[1]; row++) {
-    const int64_t y = int64_t{box.y} + row;
-    std::byte *gmem = nullptr;
-    if (has_columns && y >= 0 && y < map.extent[1])
-      gmem = map.base + box.z * map.stride_bytes[1] + y * map.stride_bytes[0] +
-             int64_t{box.x} * map.element_bytes;
-    f(row, gmem, bytes);
-  }
-}
-
-template <class F>
-void for_each_row(const Im2colBox &box, const F &f) {
+void for_each_row(const Box &box, const F &f) {
   const TensorMapFields &map = box.map;
   const RowBytes bytes(map, box.at.c);
   int64_t first_w = box.at.w, first_h = box.at.h, n = box.at.n;  // of the filter's first tap
@@ -162,7 +144,6 @@ void copy_row(const TensorMapFields &map, std::byte *to, const std::byte *from, 
 }
 
 /// Loads zeros for elements outside the tensor.
-template <class Box>
 void load(SmemAddress dst, const Box &box, SmemAddress bar, const char *primitive,
           source_location where) {
   const TensorMapFields &map = box.map;
@@ -183,7 +164,6 @@ void load(SmemAddress dst, const Box &box, SmemAddress bar, const char *primitiv
   mbarrier_complete_tx(bar, static_cast<uint32_t>(map.box_bytes()), where);
 }
 
-template <class Box>
 void load_multicast(SmemAddress dst, const Box &box, SmemAddress bar, uint32_t block_mask,
                     const char *primitive, source_location where) {
   for (int rank = 0; block_mask >> rank != 0; rank++)
@@ -192,7 +172,6 @@ void load_multicast(SmemAddress dst, const Box &box, SmemAddress bar, uint32_t b
 }
 
 /// Skips elements outside the tensor.
-template <class Box>
 void store(const Box &box, SmemAddress src, const char *primitive, source_location where) {
   const TensorMapFields &map = box.map;
   const std::byte *const smem = smem_at(src, map.box_bytes(), primitive, where);
@@ -216,33 +195,31 @@ void put_made_map(TensorMap *gmem_dst, TensorMapFields fields, const void *base)
 
 void tma_load(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y, int z,
               source_location where) {
-  load(dst, TensorBox{fields_of(map), x, y, z}, bar, "tma_load", where);
+  load(dst, tiled_box(map, x, y, z), bar, "tma_load", where);
 }
 
 void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y, int z,
                         uint32_t block_mask, source_location where) {
-  load_multicast(dst, TensorBox{fields_of(map), x, y, z}, bar, block_mask, "tma_load_multicast",
-                 where);
+  load_multicast(dst, tiled_box(map, x, y, z), bar, block_mask, "tma_load_multicast", where);
 }
 
 void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar, const Im2colCoord &at,
                      source_location where) {
-  load(dst, Im2colBox{fields_of(map), at}, bar, "tma_load_im2col", where);
+  load(dst, Box{fields_of(map), at}, bar, "tma_load_im2col", where);
 }
 
 void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar,
                                const Im2colCoord &at, uint32_t block_mask, source_location where) {
-  load_multicast(dst, Im2colBox{fields_of(map), at}, bar, block_mask, "tma_load_im2col_multicast",
-                 where);
+  load_multicast(dst, Box{fields_of(map), at}, bar, block_mask, "tma_load_im2col_multicast", where);
 }
 
 void tma_store(const TensorMap &map, SmemAddress src, int x, int y, int z, source_location where) {
-  store(TensorBox{fields_of(map), x, y, z}, src, "tma_store", where);
+  store(tiled_box(map, x, y, z), src, "tma_store", where);
 }
 
 void tma_store_im2col(const TensorMap &map, SmemAddress src, int c, int w, int h, int n,
                       source_location where) {
-  store(Im2colBox{fields_of(map), {c, w, h, n, 0, 0}}, src, "tma_store_im2col", where);
+  store(Box{fields_of(map), {c, w, h, n, 0, 0}}, src, "tma_store_im2col", where);
 }
 
 void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base) {
