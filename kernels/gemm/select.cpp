@@ -149,10 +149,16 @@ const char *name_of(const GemmVariant &variant, const SelectionInput &input) {
   return input.copies.bytes() > 0 ? variant.copied_name : variant.name;
 }
 
-/// Calls visit(key, entry) for each variant with these tiles that can run.  Keys order by predicted
-/// time; among equal keys the earlier call wins: it has the larger tile or the smaller split.
+/// A variant that can run.  Keys order by predicted time; ties: in place first, then by tie_break().
+/// Among equal keys the first is preferred: it has the larger tile or the smaller split.
+struct KeyedGemm : RankedGemm {
+  uint64_t key = UINT64_MAX;
+};
+
+/// Calls visit(entry) for each variant with these tiles that can run.
 template <class Visit>
 void for_each_runnable(GemmTiles tiles, const SelectionInput &input, const Visit &visit) {
+  const bool reads_copies = input.copies.bytes() > 0;
   std::optional<Candidate> candidate;
   for (const GemmVariant &variant : gemm_variants()) {
     if (variant.split_k == 1) {
@@ -165,63 +171,44 @@ void for_each_runnable(GemmTiles tiles, const SelectionInput &input, const Visit
     // The grid of such a kernel has a cluster per tile.
     if (input.device.has_sm_limit && variant.parts > 1) continue;
     const float us = candidate->us(candidate->cost(variant.split_k, variant.parts));
-    visit(uint64_t{float_bits(us)} << 32 | candidate->tie_break(variant.split_k),
-          RankedGemm{&variant, input.copies.bytes() > 0, us,
-                     candidate->workspace(variant.split_k, variant.parts).bytes,
-                     name_of(variant, input)});
+    visit(KeyedGemm{
+        {&variant, reads_copies, us, candidate->workspace(variant.split_k, variant.parts).bytes,
+         name_of(variant, input)},
+        uint64_t{float_bits(us)} << 33 | uint64_t{reads_copies} << 32 |
+            candidate->tie_break(variant.split_k)});
   }
 }
 
-/// Ranks the variants with these tiles, fastest first; may be empty.
-std::vector<RankedGemm> rank(GemmTiles tiles, const SelectionInput &input) {
-  std::vector<RankedGemm> runnable;
-  std::vector<std::pair<uint64_t, size_t>> order;  // key and index
-  runnable.reserve(gemm_variants().size());
-  order.reserve(gemm_variants().size());
-  for_each_runnable(tiles, input, [&](uint64_t key, const RankedGemm &entry) {
-    order.emplace_back(key, runnable.size());
-    runnable.push_back(entry);
-  });
-  std::ranges::sort(order);
-  std::vector<RankedGemm> ranked;
-  ranked.reserve(order.size());
-  for (const auto &[key, i] : order) ranked.push_back(runnable[i]);
-  return ranked;
+/// Calls visit(entry) for each variant that can run a GEMM, in place or with copies.
+template <class Visit>
+void for_each_gemm(const GemmShape &shape, const PlanRequest &request, const Visit &visit) {
+  for_each_runnable(kAllGemmTiles, {shape, request}, visit);
+  const AlignedCopies copies = aligned_copies(shape);
+  if (copies.bytes() > 0) for_each_runnable(kAllGemmTiles, {shape, request, copies}, visit);
 }
 
-/// First entries of a ranking: of all, and of those within the workspace.
+/// Sorts the entries that for_each visits, fastest first; may be empty.
+template <class ForEach>
+std::vector<RankedGemm> rank(const ForEach &for_each) {
+  std::vector<KeyedGemm> runnable;
+  runnable.reserve(gemm_variants().size());
+  for_each([&](const KeyedGemm &entry) { runnable.push_back(entry); });
+  std::ranges::stable_sort(runnable, {}, &KeyedGemm::key);
+  return {runnable.begin(), runnable.end()};
+}
+
+/// First entries of rank_gemm: of all, and of those within the workspace.
 struct Fastest {
-  RankedGemm of_all, that_fits;
+  KeyedGemm of_all, that_fits;
 };
 
-/// Returns the first entries of rank(kAllGemmTiles, input), without sorting.
-Fastest fastest_of(const SelectionInput &input, size_t workspace_bytes) {
-  Fastest fastest{};
-  uint64_t key_of_all = UINT64_MAX, key_that_fits = UINT64_MAX;
-  for_each_runnable(kAllGemmTiles, input, [&](uint64_t key, const RankedGemm &entry) {
-    if (key < key_of_all) {
-      key_of_all = key;
-      fastest.of_all = entry;
-    }
-    if (key < key_that_fits && entry.workspace_bytes <= workspace_bytes) {
-      key_that_fits = key;
-      fastest.that_fits = entry;
-    }
-  });
-  return fastest;
-}
-
-/// Returns the first entries of rank_gemm.
 Fastest find_fastest(const GemmShape &shape, const PlanRequest &request) {
-  Fastest fastest = fastest_of({shape, request}, request.workspace_bytes);
-  const AlignedCopies copies = aligned_copies(shape);
-  if (copies.bytes() == 0) return fastest;
-  const Fastest copied = fastest_of({shape, request, copies}, request.workspace_bytes);
-  for (RankedGemm Fastest::*const entry : {&Fastest::of_all, &Fastest::that_fits}) {
-    const RankedGemm &other = copied.*entry;
-    if (other.variant != nullptr && other.predicted_us < (fastest.*entry).predicted_us)
-      fastest.*entry = other;
-  }
+  Fastest fastest;
+  for_each_gemm(shape, request, [&](const KeyedGemm &entry) {
+    if (entry.key < fastest.of_all.key) fastest.of_all = entry;
+    if (entry.key < fastest.that_fits.key && entry.workspace_bytes <= request.workspace_bytes)
+      fastest.that_fits = entry;
+  });
   return fastest;
 }
 
@@ -277,7 +264,9 @@ bool plan_named(const char *GemmVariant::*its_name, const char *name, const Sele
 
 std::vector<RankedGemm> rank_in_place(GemmTiles tiles, const GemmShape &shape,
                                       const PlanRequest &request, const ConvTraits *conv) {
-  return rank(tiles, {shape, request, {}, conv});
+  return rank([&](const auto &visit) {
+    for_each_runnable(tiles, {shape, request, {}, conv}, visit);
+  });
 }
 
 GemmPlan plan_variant(const GemmVariant &variant, const GemmShape &shape,
@@ -286,16 +275,7 @@ GemmPlan plan_variant(const GemmVariant &variant, const GemmShape &shape,
 }
 
 std::vector<RankedGemm> rank_gemm(const GemmShape &shape, const PlanRequest &request) {
-  std::vector<RankedGemm> all = rank_in_place(kAllGemmTiles, shape, request);
-  const AlignedCopies copies = aligned_copies(shape);
-  if (copies.bytes() == 0) return all;
-  const std::vector<RankedGemm> copied = rank(kAllGemmTiles, {shape, request, copies});
-  const auto in_place = static_cast<std::ptrdiff_t>(all.size());
-  all.insert(all.end(), copied.begin(), copied.end());
-  std::inplace_merge(
-      all.begin(), all.begin() + in_place, all.end(),
-      [](const RankedGemm &a, const RankedGemm &b) { return a.predicted_us < b.predicted_us; });
-  return all;
+  return rank([&](const auto &visit) { for_each_gemm(shape, request, visit); });
 }
 
 GemmPlan plan_ranked(const RankedGemm &entry, const GemmShape &shape, const PlanRequest &request) {
