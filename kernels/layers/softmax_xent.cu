@@ -254,20 +254,19 @@ void xent_mean(const Device &device, const XentArgs &args, mp_stream_t stream) {
   launch("mean_loss", mean_loss, device, {1, kMeanThreads}, stream, args);
 }
 
+void xent_count(const Device &device, const XentArgs &args, mp_stream_t stream) {
+  launch("count_rows", count_rows, device, {1, kMeanThreads}, stream, args);
+}
+
 void softmax_xent(const Device &device, const XentArgs &args, mp_stream_t stream) {
   const bool has_targets = args.has_targets();
   const bool needs_count = has_targets || ((args.desc.flags & MP_XENT_FLAG_IGNORE_LABEL) != 0 &&
                                            args.desc.rows > kRowsCountedByAll);
-  if (needs_count && args.count == nullptr && args.dx != nullptr)
-    launch("count_rows", count_rows, device, {1, kMeanThreads}, stream, args);
+  if (needs_count && args.count == nullptr && args.dx != nullptr) xent_count(device, args, stream);
   with_type(args.desc.dtype, [&]<class T>(std::type_identity<T>) {
     (has_targets ? launch_targets<T> : launch_rows<T>)(device, args, stream);
   });
   if (args.loss != nullptr) xent_mean(device, args, stream);
-}
-
-void xent_count(const Device &device, const XentArgs &args, mp_stream_t stream) {
-  launch("count_rows", count_rows, device, {1, kMeanThreads}, stream, args);
 }
 
 }  // namespace mp::MP_TARGET
