@@ -454,13 +454,6 @@ conv_simt(MP_PARAM(ConvArgs) args) {
     convolve_tile<op, Tile>(args, args.scheduler(number), smem[0].x);
 }
 
-template <mp_conv_op_t op, class Tile>
-void launch_tile(const char *name, const Device &device, const ConvArgs &args, mp_stream_t stream) {
-  const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks),
-                          Loop<op, Tile>::kThreads};
-  launch(name, conv_simt<op, Tile>, device, shape, stream, args);
-}
-
 template <mp_conv_op_t op>
 using SimtTilesOf = std::conditional_t<op == MP_CONV_WGRAD, WgradSimtTiles, FpropDgradSimtTiles>;
 
@@ -470,7 +463,9 @@ void launch_conv_simt(const ConvPlan &plan, mp_conv_op_t op, const Device &devic
                       const ConvArgs &args, mp_stream_t stream) {
   with_conv_op(op, [&]<mp_conv_op_t kOp>(Value<kOp>) {
     with_tile(SimtTilesOf<kOp>{}, *plan.gemm.kernel, [&]<class Tile>(std::type_identity<Tile>) {
-      launch_tile<kOp, Tile>(plan.name, device, args, stream);
+      launch(plan.name, conv_simt<kOp, Tile>, device,
+             {min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Loop<kOp, Tile>::kThreads},
+             stream, args);
     });
   });
 }
