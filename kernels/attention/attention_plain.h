@@ -149,9 +149,8 @@ MP_DEVICE void stage_rows(float *smem, int pitch, const InputRows &from, int64_t
   MP_NO_UNROLL
   for (int term = 0; term < depth; term += kQuad) {
     Quad factors[kThreadRows];
-    MP_UNROLL
-    for (int r = 0; r < kThreadRows; r++)
-      factors[r] = *reinterpret_cast<const Quad *>(rows + r * pitch + term);
+    unroll<kThreadRows>(
+        [&](int r) { factors[r] = *reinterpret_cast<const Quad *>(rows + r * pitch + term); });
     MP_UNROLL
     for (int i = 0; i < kQuad; i++) {
       float x[kVec];

@@ -91,8 +91,7 @@ MP_DEVICE void convolve_runs(const ConvArgs &args, const PatchMap &patches, cons
       for (int i = 0; i < kPixelsPerThread; i++) {
         float x[kVec];
         load_pixel(x, args, PixelChannels(patches, origins[i], tap_h, tap_w, channels));
-        MP_UNROLL
-        for (int j = 0; j < kVec; j++) acc[i][j] = fmaf(x[j], weight[j], acc[i][j]);
+        unroll<kVec>([&](int j) { acc[i][j] = fmaf(x[j], weight[j], acc[i][j]); });
       }
     }
   }
@@ -126,9 +125,8 @@ MP_DEVICE void convolve_packed(const ConvArgs &args, const PatchMap &patches,
   const T *const image = static_cast<const T *>(in_gmem(args.image));
   Packed<T> x[kPixelsPerThread] = {};
   bool has_read[kPixelsPerThread];
-  MP_UNROLL
-  for (int n = 0; n < kPixelsPerThread; n++)
-    has_read[n] = PixelNeighbor<op>(n).has_read(origins, patches.step_w);
+  unroll<kPixelsPerThread>(
+      [&](int n) { has_read[n] = PixelNeighbor<op>(n).has_read(origins, patches.step_w); });
   int tap = 0;
   for (int32_t tap_h = 0; tap_h < patches.segments.taps_h; tap_h++) {
     for (int32_t tap_w = 0; tap_w < patches.segments.taps_w; tap_w++, tap++) {
@@ -145,8 +143,7 @@ MP_DEVICE void convolve_packed(const ConvArgs &args, const PatchMap &patches,
       for (int i = 0; i < kPixelsPerThread; i++) {
         float values[kVec];
         widen(values, x[i]);
-        MP_UNROLL
-        for (int j = 0; j < kVec; j++) acc[i][j] = fmaf(values[j], weight[j], acc[i][j]);
+        unroll<kVec>([&](int j) { acc[i][j] = fmaf(values[j], weight[j], acc[i][j]); });
       }
     }
   }
@@ -158,8 +155,7 @@ MP_DEVICE void convolve_pixels(const ConvArgs &args, const ConvProduct<op> &prod
                                float (&acc)[kPixelsPerThread][kVec]) {
   const PatchMap &patches = product.patches;
   Origins origins;
-  MP_UNROLL
-  for (int i = 0; i < kPixelsPerThread; i++) origins[i] = patches.origin(row0 + i);
+  unroll<kPixelsPerThread>([&](int i) { origins[i] = patches.origin(row0 + i); });
   if (args.dtype == MP_FP32 || args.groups % kVec != 0 || !is_aligned_16(args.image))
     return convolve_runs(args, patches, origins, channels, weights, acc);
   with_half_type(args.dtype, [&]<class T>(std::type_identity<T>) {
@@ -217,8 +213,7 @@ MP_DEVICE void sum_rows(const ConvArgs &args, int tap0, int64_t row0, int64_t ro
       if (tap0 + t >= num_taps) break;
       float x[kVec];
       load_pixel(x, args, PixelChannels(patches, origin, tap_h, tap_w, channels));
-      MP_UNROLL
-      for (int j = 0; j < kVec; j++) acc[t][j] = fmaf(x[j], dy[j], acc[t][j]);
+      unroll<kVec>([&](int j) { acc[t][j] = fmaf(x[j], dy[j], acc[t][j]); });
       if (++tap_w == patches.segments.taps_w) tap_w = 0, tap_h++;
     }
   }

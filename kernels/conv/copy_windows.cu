@@ -57,11 +57,9 @@ class VectorSource {
   /// Returns the vector of the current pixel, whose column must be inside the image.
   MP_DEVICE Words load() const {
     Pack<half, kVec> elems;
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) elems.x[i] = *from_[i];
+    unroll<kVec>([&](int i) { elems.x[i] = *from_[i]; });
     Words words = __builtin_bit_cast(Words, elems);
-    MP_UNROLL
-    for (int i = 0; i < kVec / 2; i++) words.x[i] &= mask_.x[i];
+    unroll<kVec / 2>([&](int i) { words.x[i] &= mask_.x[i]; });
     return words;
   }
 

@@ -165,14 +165,8 @@ class ClusterProduct {
           load_cluster(quads[p][g][1], one + (kQuadBytes - 2 * swapped));
         }
       }
-      MP_UNROLL
-      for (int p = 0; p < kCount; p++) {
-        MP_UNROLL
-        for (int g = 0; g < kGroups; g++) {
-          MP_UNROLL
-          for (int i = 0; i < kVec; i++) sums[g][i] += quads[p][g][i / kQuad][i % kQuad];
-        }
-      }
+      unroll<kCount, kGroups, kVec>(
+          [&](int p, int g, int i) { sums[g][i] += quads[p][g][i / kQuad][i % kQuad]; });
     };
     int part = 0;
     MP_NO_UNROLL
@@ -180,15 +174,11 @@ class ClusterProduct {
       add(part, std::integral_constant<int, kInFlight>{});
     MP_NO_UNROLL
     for (; part < parts; part++) add(part, std::integral_constant<int, 1>{});
-    MP_UNROLL
-    for (int g = 0; g < kGroups; g++) {
-      MP_UNROLL
-      for (int i = 0; i < kQuad; i++) {
-        const float one = sums[g][i], other = sums[g][kQuad + i];
-        sums[g][i] = swapped != 0 ? other : one;
-        sums[g][kQuad + i] = swapped != 0 ? one : other;
-      }
-    }
+    unroll<kGroups, kQuad>([&](int g, int i) {
+      const float one = sums[g][i], other = sums[g][kQuad + i];
+      sums[g][i] = swapped != 0 ? other : one;
+      sums[g][kQuad + i] = swapped != 0 ? one : other;
+    });
   }
 
   MP_DEVICE float *sums() const { return reinterpret_cast<float *>(smem_); }

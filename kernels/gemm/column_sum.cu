@@ -35,8 +35,7 @@ MP_DEVICE void add_subtile(const ColumnSumArgs &args, int64_t subtile, const Row
     load_rows(x, d + first * out.d.ld, out.d.ld, 1, out.m - row - first, rows.valid);
     add_rows(of_subtile, x);
   }
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) sum[i] += of_subtile[i];
+  unroll<kVec>([&](int i) { sum[i] += of_subtile[i]; });
 }
 
 /// Adds partial column sums that the GEMM kernel stored.

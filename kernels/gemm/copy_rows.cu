@@ -36,12 +36,11 @@ copy_rows(MP_PARAM(CopyRowsArgs) args) {
     Word *const to = static_cast<Word *>(args.to) + row * args.ld_to + first;
     const int64_t left = args.cols - first;
     Word words[kWordsAtOnce];
-    MP_UNROLL
-    for (int i = 0; i < kWordsAtOnce; i++)
-      words[i] = i * kWarpSize < left ? from[i * kWarpSize] : Word{};
-    MP_UNROLL
-    for (int i = 0; i < kWordsAtOnce; i++)
+    unroll<kWordsAtOnce>(
+        [&](int i) { words[i] = i * kWarpSize < left ? from[i * kWarpSize] : Word{}; });
+    unroll<kWordsAtOnce>([&](int i) {
       if (i * kWarpSize < left) to[i * kWarpSize] = words[i];
+    });
   }
 }
 

@@ -106,8 +106,7 @@ class EpilogueWriter {
   template <int kRun>
   MP_DEVICE void transform(int64_t row, int64_t col, float (&acc)[kRun], int valid) const {
     const Epilogue &e = out_.epilogue;
-    MP_UNROLL
-    for (int i = 0; i < kRun; i++) acc[i] = alpha_ == 0.0f ? 0.0f : acc[i] * alpha_;
+    unroll<kRun>([&](int i) { acc[i] = alpha_ == 0.0f ? 0.0f : acc[i] * alpha_; });
     if (out_.beta != 0.0f) add_beta_c(row, col, acc, valid);
     if (e.bias != nullptr) add_bias(col, acc, valid);
     activate(row, col, acc, valid);
@@ -147,16 +146,14 @@ class EpilogueWriter {
   MP_DEVICE void add_beta_c(int64_t row, int64_t col, float (&z)[kRun], int valid) const {
     float c[kRun];
     load_vector(c, out_.dtype, target_.c, row * target_.ld_c + col, valid);
-    MP_UNROLL
-    for (int i = 0; i < kRun; i++) z[i] += out_.beta * c[i];
+    unroll<kRun>([&](int i) { z[i] += out_.beta * c[i]; });
   }
 
   template <int kRun>
   MP_DEVICE void add_bias(int64_t col, float (&z)[kRun], int valid) const {
     float bias[kRun];
     load_vector(bias, out_.epilogue.dtype_bias, out_.epilogue.bias, col, valid);
-    MP_UNROLL
-    for (int i = 0; i < kRun; i++) z[i] += bias[i];
+    unroll<kRun>([&](int i) { z[i] += bias[i]; });
   }
 
   template <int kRun>

@@ -87,8 +87,7 @@ struct GemvStep {
     MP_UNROLL
     for (int run = 0; run < kRuns; run++) {
       const T *const p = first + min_of(run, last_run) * ld;
-      MP_UNROLL
-      for (int i = 0; i < kPacks; i++) packs[at(run, i)].load(p + i * kK);
+      unroll<kPacks>([&](int i) { packs[at(run, i)].load(p + i * kK); });
     }
   }
 
@@ -114,19 +113,11 @@ struct GemvStep {
   /// Converts the step to fp32: out[k][x].
   MP_DEVICE void widen_to(float (&out)[kK][kVec]) const {
     float runs[kRuns][kRunElems];
-    MP_UNROLL
-    for (int run = 0; run < kRuns; run++) {
-      MP_UNROLL
-      for (int i = 0; i < kPacks; i++) widen(runs[run] + i * kK, packs[at(run, i)]);
-    }
+    unroll<kRuns, kPacks>([&](int run, int i) { widen(runs[run] + i * kK, packs[at(run, i)]); });
     if constexpr (kByK) {
       transpose(out, runs);
     } else {
-      MP_UNROLL
-      for (int k = 0; k < kK; k++) {
-        MP_UNROLL
-        for (int x = 0; x < kVec; x++) out[k][x] = runs[k][x];
-      }
+      unroll<kK, kVec>([&](int k, int x) { out[k][x] = runs[k][x]; });
     }
   }
 };
@@ -167,25 +158,18 @@ class GemvVectors {
     const T *const source = source_ + k0 * k_source_;
     const int left =
         static_cast<int>(min_of<int64_t>(args_.problem.k - k0, Traits::stage_k(args_.split)));
-    MP_UNROLL
-    for (int o = 0; o < Traits::kVectors; o++) {
-      MP_UNROLL
-      for (int i = 0; i < Traits::kPerVector; i++) {
-        const bool inside = first_.vector + o * outer_.vector < args_.count &&
-                            first_.k + o * outer_.k + i * inner_.k < left;
-        values_[o][i] = inside ? source[o * outer_source_ + i * inner_source_] : T{};
-      }
-    }
+    unroll<Traits::kVectors, Traits::kPerVector>([&](int o, int i) {
+      const bool inside = first_.vector + o * outer_.vector < args_.count &&
+                          first_.k + o * outer_.k + i * inner_.k < left;
+      values_[o][i] = inside ? source[o * outer_source_ + i * inner_source_] : T{};
+    });
   }
 
   MP_DEVICE void put() const {
-    MP_UNROLL
-    for (int o = 0; o < Traits::kVectors; o++) {
-      MP_UNROLL
-      for (int i = 0; i < Traits::kPerVector; i++)
-        smem_[o * stage_index(outer_.vector, outer_.k) + i * stage_index(0, inner_.k)] =
-            to_float(values_[o][i]);
-    }
+    unroll<Traits::kVectors, Traits::kPerVector>([&](int o, int i) {
+      smem_[o * stage_index(outer_.vector, outer_.k) + i * stage_index(0, inner_.k)] =
+          to_float(values_[o][i]);
+    });
   }
 
  private:
@@ -249,11 +233,7 @@ class Gemv {
   using Step = GemvStep<T, Traits::kByK>;
 
   MP_DEVICE void clear_sums() {
-    MP_UNROLL
-    for (int v = 0; v < Traits::kVectors; v++) {
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) sum_[v][i] = 0.0f;
-    }
+    unroll<Traits::kVectors, kVec>([&](int v, int i) { sum_[v][i] = 0.0f; });
   }
 
   /// Issues the loads of elements [k, k + kK) of the matrix; elements outside are zero.
@@ -312,8 +292,7 @@ class Gemv {
       store_phase(phase, writer);
       MP_UNROLL
       for (int v = 0; v + Traits::kPhase < Traits::kVectors; v++) {
-        MP_UNROLL
-        for (int i = 0; i < kVec; i++) sum_[v][i] = sum_[v + Traits::kPhase][i];
+        unroll<kVec>([&](int i) { sum_[v][i] = sum_[v + Traits::kPhase][i]; });
       }
     }
     writer.finish();

@@ -42,11 +42,7 @@ MP_DEVICE void add_slices(const SplitKArgs &args, const float *x, int count, int
     float parts[kAtOnce][kQuad];
     load_rows(parts, x + slice * args.elems_per_partial, args.elems_per_partial, 1, count - slice,
               valid);
-    MP_UNROLL
-    for (int s = 0; s < kAtOnce; s++) {
-      MP_UNROLL
-      for (int i = 0; i < kQuad; i++) sum[i] += parts[s][i];
-    }
+    unroll<kAtOnce, kQuad>([&](int s, int i) { sum[i] += parts[s][i]; });
   }
 }
 
@@ -57,8 +53,7 @@ MP_DEVICE void add_ranges(Quad *range_sums, int step, float (&sum)[kQuad]) {
   if (thread_index() < step) {
     for (int other = thread_index() + step; other < kThreads; other += step) {
       const Quad quad = range_sums[other];
-      MP_UNROLL
-      for (int i = 0; i < kQuad; i++) sum[i] += quad.x[i];
+      unroll<kQuad>([&](int i) { sum[i] += quad.x[i]; });
     }
   }
   block_sync();  // before the next sums are stored

@@ -79,11 +79,7 @@ template <class Tile>
 class WmmaLoop {
  public:
   MP_DEVICE void clear() {
-    MP_UNROLL
-    for (int i = 0; i < kFragsM; i++) {
-      MP_UNROLL
-      for (int j = 0; j < kFragsN; j++) wmma::fill(acc_[i][j], 0.0f);
-    }
+    unroll<kFragsM, kFragsN>([&](int i, int j) { wmma::fill(acc_[i][j], 0.0f); });
   }
 
   /// Adds the product over `num_k_tiles` k-tiles to the accumulators.  Afterwards `smem` is free.
@@ -133,9 +129,8 @@ class WmmaLoop {
     float *const patch = reinterpret_cast<float *>(smem) + warp_index() * kPatchElems;
     MP_NO_UNROLL
     for (int i = 0; i < kFragsM; i++) {
-      MP_UNROLL
-      for (int j = 0; j < kFragsN; j++)
-        wmma::store_row_major(patch + j * wmma::kTile, acc_[0][j], kPatchPitch);
+      unroll<kFragsN>(
+          [&](int j) { wmma::store_row_major(patch + j * wmma::kTile, acc_[0][j], kPatchPitch); });
       warp_sync();
       visit(patch, warp_m() + i * wmma::kTile);
       warp_sync();
@@ -179,19 +174,14 @@ class WmmaLoop {
         const int n = warp_n() + j * wmma::kTile;
         wmma::load(fb[j], b + (LoadB::kByK ? n * kPitchB + k : k * kPitchB + n), kPitchB);
       }
-      MP_UNROLL
-      for (int i = 0; i < kFragsM; i++) {
-        MP_UNROLL
-        for (int j = 0; j < kFragsN; j++) wmma::multiply_add(acc_[i][j], fa[i], fb[j]);
-      }
+      unroll<kFragsM, kFragsN>([&](int i, int j) { wmma::multiply_add(acc_[i][j], fa[i], fb[j]); });
     }
   }
 
   MP_DEVICE void move_accumulators_up() {
     MP_UNROLL
     for (int i = 0; i + 1 < kFragsM; i++) {
-      MP_UNROLL
-      for (int j = 0; j < kFragsN; j++) wmma::copy(acc_[i][j], acc_[i + 1][j]);
+      unroll<kFragsN>([&](int j) { wmma::copy(acc_[i][j], acc_[i + 1][j]); });
     }
   }
 

@@ -68,8 +68,7 @@ MP_DEVICE void combine_rows(const Value (&own)[kVec], const ColumnPartition &par
   MP_SHARED(Value, by_group, [kThreads]);
   const int width = partition.lanes * kVec;  // columns of the tile
   const int t = thread_index();
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) by_thread[i][t] = own[i];
+  unroll<kVec>([&](int i) { by_thread[i][t] = own[i]; });
   block_sync();
 
   // One thread per column and kVec thread rows, then one thread per column.

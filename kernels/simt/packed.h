@@ -82,8 +82,7 @@ class LargestPairs {
     // All bits but those of the fraction, in both halves of the word.
     constexpr auto kInfinity = uint16_t(0xffff << (kFloatType<T>.significant_bits - 1));
     constexpr uint32_t kMinusInfinity = kInfinity * 0x10001u;
-    MP_UNROLL
-    for (int w = 0; w < 4; w++) value_.words[w] = kMinusInfinity, places_[w] = twice(first);
+    unroll<4>([&](int w) { value_.words[w] = kMinusInfinity, places_[w] = twice(first); });
   }
   MP_DEVICE void see(const Packed<T> &x, uint32_t place) {
     MP_UNROLL
@@ -115,9 +114,7 @@ class LargestFloats {
 
  public:
   MP_DEVICE explicit LargestFloats(uint32_t first) {
-    MP_UNROLL
-    for (int i = 0; i < kElems; i++)
-      value_[i] = -INFINITY, places_[i] = static_cast<int32_t>(first);
+    unroll<kElems>([&](int i) { value_[i] = -INFINITY, places_[i] = static_cast<int32_t>(first); });
   }
   MP_DEVICE void see(const Packed<T> &packed, uint32_t place) {
     float x[kElems];

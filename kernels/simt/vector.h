@@ -262,22 +262,14 @@ MP_DEVICE void transpose(float (&out)[kCols][kRows], const float (&in)[kRows][kC
     }
   }
 #else
-  MP_UNROLL
-  for (int i = 0; i < kRows; i++) {
-    MP_UNROLL
-    for (int j = 0; j < kCols; j++) out[j][i] = in[i][j];
-  }
+  unroll<kRows, kCols>([&](int i, int j) { out[j][i] = in[i][j]; });
 #endif
 }
 
 /// sum += x[r] for each row in order.
 template <int kRows, int kRun>
 MP_DEVICE void add_rows(float (&sum)[kRun], const float (&x)[kRows][kRun]) {
-  MP_UNROLL
-  for (int r = 0; r < kRows; r++) {
-    MP_UNROLL
-    for (int i = 0; i < kRun; i++) sum[i] += x[r][i];
-  }
+  unroll<kRows, kRun>([&](int r, int i) { sum[i] += x[r][i]; });
 }
 
 /// x[i] = p[i] for i < valid, else 0.
@@ -320,14 +312,10 @@ MP_DEVICE void load_whole_rows(float (&x)[kRows][kRun], const T *first, int64_t 
   using Loaded = Pack<T, kPackElems<T, kRun>>;
   constexpr int kPacks = kRun / kPackElems<T, kRun>;
   Loaded loaded[kRows][kPacks] = {};
-  MP_UNROLL
-  for (int r = 0; r < kRows; r++) {
-    MP_UNROLL
-    for (int i = 0; i < kPacks; i++)
-      if (r * stride < left) loaded[r][i] = reinterpret_cast<const Loaded *>(first + r * step)[i];
-  }
-  MP_UNROLL
-  for (int r = 0; r < kRows; r++) widen(x[r], loaded[r]);
+  unroll<kRows, kPacks>([&](int r, int i) {
+    if (r * stride < left) loaded[r][i] = reinterpret_cast<const Loaded *>(first + r * step)[i];
+  });
+  unroll<kRows>([&](int r) { widen(x[r], loaded[r]); });
 }
 
 /// load_whole_rows for `valid` elements of each row, with any alignment.
