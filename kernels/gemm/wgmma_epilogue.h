@@ -287,12 +287,11 @@ class WgmmaDirectStore {
   MP_DEVICE void store_group(const RegisterCoord &at, float (&z)[kGroup], const Group &c,
                              EpilogueWriter &writer) const {
     if (reads_c()) {
-      MP_UNROLL
-      for (int r = 0; r < kGroup; r++) z[r] += tile_.args.problem.out.beta * c[r / 2].x[r % 2];
+      unroll<kGroup>([&](int r) { z[r] += tile_.args.problem.out.beta * c[r / 2].x[r % 2]; });
     }
-    MP_UNROLL
-    for (int p = 0; p < kPairs; p++)
+    unroll<kPairs>([&](int p) {
       if (at.has(p)) store_pack(d() + at.offset(p, to_.ld_d), Pair{z[2 * p], z[2 * p + 1]});
+    });
     if (!writer.measures()) return;
     MP_UNROLL
     for (int r = 0; r < kGroup; r++) {
@@ -357,13 +356,10 @@ class WgmmaStagedStore {
   /// Copies a part of the accumulators to the patch.  Registers cannot be indexed at run time, so
   /// every index is compared.
   MP_DEVICE void fill(const Accumulators &acc, int block, int part) {
-    MP_UNROLL
-    for (int i = 0; i < WarpTile::kBlocks; i++) {
-      MP_UNROLL
-      for (int c = 0; c < Tile::kN / kCols; c++)
-        if (i == block && c == part)
-          store_accumulators<kPitch, kPatchRegs>(patch_, acc[i] + c * kPatchRegs);
-    }
+    unroll<WarpTile::kBlocks, Tile::kN / kCols>([&](int i, int c) {
+      if (i == block && c == part)
+        store_accumulators<kPitch, kPatchRegs>(patch_, acc[i] + c * kPatchRegs);
+    });
   }
 
   /// Writes the patch to D in vectors of 16 bytes.

@@ -173,8 +173,7 @@ template <int kPitch, int kRegs>
 MP_DEVICE void store_transposed_accumulators(float *matrix, const float *regs) {
   static_assert(kPitch % 16 == 4);
   float *const to = matrix + lane_index() % 4 * 2 * kPitch + lane_index() / 4;
-  MP_UNROLL
-  for (int r = 0; r < kRegs; r++) to[(r / 4 * 8 + r % 2) * kPitch + r / 2 % 2 * 8] = regs[r];
+  unroll<kRegs>([&](int r) { to[(r / 4 * 8 + r % 2) * kPitch + r / 2 % 2 * 8] = regs[r]; });
 }
 
 /// Layouts of both operands: A and B are StagedOperand types.
@@ -278,8 +277,7 @@ class WgmmaMultiplier {
   }
 
   static MP_DEVICE void keep(Accumulators &acc) {
-    MP_UNROLL
-    for (int i = 0; i < kBlocks; i++) fence_accumulators(acc[i]);
+    unroll<kBlocks>([&](int i) { fence_accumulators(acc[i]); });
   }
 
   /// Releases a stage, in every warp, because wgmma.wait_group covers only the groups of the

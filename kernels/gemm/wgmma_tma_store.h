@@ -48,8 +48,7 @@ class SubtileBias {
         bias[i] = to_float(element_from<T>(bits));
       }
     });
-    MP_UNROLL
-    for (int r = 0; r < 4 * kPairs; r++) z[r] += bias[r / 4 * 2 + r % 2];
+    unroll<4 * kPairs>([&](int r) { z[r] += bias[r / 4 * 2 + r % 2]; });
   }
 
  private:
@@ -120,8 +119,7 @@ class WgmmaTmaStore {
     // With an odd number of subtiles, the last of a tile and the first of the next share a buffer.
     if constexpr (kSubtiles % Buffers::kStagingBuffers != 0) buffers_.reuse_all();
     if (is_fast_path()) {
-      MP_UNROLL
-      for (int s = 0; s < kSubtiles; s++) store_fast(s, &acc[0][0] + s * kRegs);
+      unroll<kSubtiles>([&](int s) { store_fast(s, &acc[0][0] + s * kRegs); });
       return;
     }
     // The general path is compiled once: iterations copy the next subtile to the first registers.
@@ -176,8 +174,7 @@ class WgmmaTmaStore {
   }
   template <int kSubtile>
   static MP_DEVICE void copy_to_first(float *z) {
-    MP_UNROLL
-    for (int r = 0; r < kRegs; r++) z[r] = wgmma_copy<kSubtile>(z[kSubtile * kRegs + r]);
+    unroll<kRegs>([&](int r) { z[r] = wgmma_copy<kSubtile>(z[kSubtile * kRegs + r]); });
   }
 
   /// Processes a subtile by the general path.  Each step covers the full subtile, so that its
@@ -191,8 +188,7 @@ class WgmmaTmaStore {
     if (reads_source() && source_ == EpilogueSource::c) {
       Subtile c;
       load_source(buffer, c);
-      MP_UNROLL
-      for (int r = 0; r < kRegs; r++) z[r] += out_.beta * c[r];
+      unroll<kRegs>([&](int r) { z[r] += out_.beta * c[r]; });
     }
     if (has_bias()) add_bias(subtile, z);
     if (writes_aux()) {
@@ -357,9 +353,8 @@ class WgmmaTmaStore {
       MP_UNROLL
       for (int j = 0; j < kRegs / 8; j++) {
         Fragment fragment;
-        MP_UNROLL
-        for (int p = 0; p < 4; p++)
-          fragment[p] = pack_pair<T>(z[8 * j + 2 * p], z[8 * j + 2 * p + 1]);
+        unroll<4>(
+            [&](int p) { fragment[p] = pack_pair<T>(z[8 * j + 2 * p], z[8 * j + 2 * p + 1]); });
         rounded(fragment);
         buffers_.store_matrices(buffer, j, fragment);
       }
@@ -388,8 +383,7 @@ class WgmmaTmaStore {
         for (int r = 0; r < left; r++) add(r);
         return;
       }
-      MP_UNROLL
-      for (int r = 0; r < kSubtileRows; r++) add(r);
+      unroll<kSubtileRows>([&](int r) { add(r); });
     });
     if (left > 0 && column < tile_.n()) {
       const int64_t at = tile_.work.batch_item * sums.rows_per_item + row(subtile) / kSubtileRows;
