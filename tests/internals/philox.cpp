@@ -43,16 +43,17 @@ TEST_CASE("stochastic rounding: the share of words that round up equals the drop
   // `fraction` is the dropped part of w: exactly that number of the 2^bits values must round up.
   Random random(1);
   for (const mp_dtype_t dtype : mptest::kHalfTypes) {
-    const int bits = dtype == MP_FP16 ? 13 : 16;
+    const mptest::Format type = mptest::format_of(dtype);
+    const int bits = 24 - type.digits;
+    const int lowest = mp::has_fp32_range(dtype) ? 0 : type.min_exponent + type.digits + 126;
     for (int i = 0; i < 40; i++) {
       const uint32_t fraction = i == 0   ? 0
                                 : i == 1 ? 1
                                 : i == 2
                                     ? (1u << bits) - 1
                                     : static_cast<uint32_t>(random.integer(0, (1 << bits) - 1));
-      // fp16: exponents of normal numbers; bf16: all exponents, including 0 (subnormal).
-      const uint32_t exponent = static_cast<uint32_t>(dtype == MP_FP16 ? random.integer(113, 142)
-                                                                       : random.integer(0, 254));
+      // Exponents of normal numbers, or all of fp32, including 0 (subnormal).
+      const auto exponent = static_cast<uint32_t>(random.integer(lowest, type.max_exponent + 126));
       const uint32_t kept = static_cast<uint32_t>(random.integer(0, 0x7fffff)) >> bits << bits;
       const float below = float_from_bits(exponent << 23 | kept);
       const float w = float_from_bits(bits_of(below) | fraction);
