@@ -149,8 +149,9 @@ const char *name_of(const GemmVariant &variant, const SelectionInput &input) {
   return input.copies.bytes() > 0 ? variant.copied_name : variant.name;
 }
 
-/// A variant that can run.  Keys order by predicted time; ties: in place first, then by tie_break().
-/// Among equal keys the first is preferred: it has the larger tile or the smaller split.
+/// A variant that can run.  Keys order by predicted time; ties: in place first, then by
+/// tie_break().  Among equal keys the first is preferred: it has the larger tile or the smaller
+/// split.
 struct KeyedGemm : RankedGemm {
   uint64_t key = UINT64_MAX;
 };
