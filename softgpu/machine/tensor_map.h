@@ -5,9 +5,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <unordered_set>
 
 namespace softgpu {
@@ -86,23 +88,28 @@ enum class ElementType : uint8_t {
 };
 
 /// Returns the size of an element in bytes.
-uint32_t size_of(ElementType);
+constexpr uint32_t size_of(ElementType type) {
+  constexpr uint8_t kSizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+  return kSizes[static_cast<size_t>(type)];
+}
 
 struct TensorMap {
+  static constexpr uint32_t kMagic = 0x50414D54;  ///< "TMAP"
+
+  uint32_t magic = kMagic;  ///< other contents of global memory are not a tensor map
   bool is_im2col = false;
   bool fills_nan = false;  ///< NaN instead of 0 for elements outside the tensor
   uint8_t rank = 1;
   ElementType type = ElementType::kU8;
   Swizzle swizzle = Swizzle::kNone;
-  uint64_t base = 0;  ///< address of the tensor
-  std::array<uint64_t, 5> sizes{1, 1, 1, 1,
-                                1};   ///< size of each dimension in elements, innermost first
-  std::array<uint64_t, 4> strides{};  ///< in bytes; of all dimensions except the innermost
-  std::array<uint16_t, 5> box{1, 1, 1, 1, 1};  ///< in elements
   std::array<uint8_t, 5> element_strides{1, 1, 1, 1, 1};
+  std::array<uint16_t, 5> box{1, 1, 1, 1, 1};  ///< in elements
   // im2col: corners of the pixel box relative to the corners of the tensor, and size of a column.
   std::array<int16_t, 3> lower{}, upper{};
   uint16_t channels = 1, pixels = 1;
+  uint64_t base = 0;                             ///< address of the tensor
+  std::array<uint64_t, 5> sizes{1, 1, 1, 1, 1};  ///< in elements, innermost first
+  std::array<uint64_t, 4> strides{};  ///< in bytes; of all dimensions except the innermost
 
   uint32_t element_bytes() const { return size_of(type); }
   uint32_t row_bytes() const { return element_bytes() * (is_im2col ? channels : box[0]); }
@@ -112,11 +119,20 @@ struct TensorMap {
   }
   uint64_t box_bytes() const { return row_bytes() * num_rows(); }
 };
+static_assert(std::has_unique_object_representations_v<TensorMap> && sizeof(TensorMap) <= 128);
 
-/// Convert between TensorMap and CUtensorMap.  unpack returns nullopt if the bytes are not a tensor
-/// map.
-std::array<std::byte, 128> pack(const TensorMap &);
-std::optional<TensorMap> unpack(const std::byte *);
+/// Returns the bytes of a CUtensorMap.
+inline std::array<std::byte, 128> pack(const TensorMap &map) {
+  std::array<std::byte, 128> bytes{};
+  std::memcpy(bytes.data(), &map, sizeof map);
+  return bytes;
+}
+/// Returns the map in a CUtensorMap; nullopt if the bytes are not a tensor map.
+inline std::optional<TensorMap> unpack(const std::byte *bytes) {
+  TensorMap map;
+  std::memcpy(&map, bytes, sizeof map);
+  return map.magic == TensorMap::kMagic ? std::optional(map) : std::nullopt;
+}
 
 struct BoxPlace {
   std::array<int32_t, 5> coordinates{};

@@ -244,38 +244,6 @@ TEST_CASE("a warp must not exit before its stores have read", "[tma]") {
   CHECK_CONTAINS(first_violation(run_store(fence, "")), "exits before its bulk store has read");
 }
 
-TEST_CASE("a tensor map is unchanged by packing and unpacking", "[tensor_map]") {
-  TensorMap map;
-  map.is_im2col = true;
-  map.rank = 5;
-  map.type = ElementType::kBf16;
-  map.swizzle = Swizzle::k64Bytes;
-  map.base = 0x7123456789A0;
-  map.sizes = {uint64_t{1} << 32, 2, 3, 4, 5};
-  map.strides = {16, (uint64_t{1} << 40) - 16, 48, 64};
-  map.box = {256, 2, 3, 4, 5};
-  map.element_strides = {1, 2, 3, 4, 8};
-  map.lower = {-16, 15, -1};
-  map.upper = {-2, 3, -16};
-  map.channels = 256;
-  map.pixels = 1024;
-  const auto bytes = pack(map);
-  const auto again = unpack(bytes.data());
-  REQUIRE(again.has_value());
-  CHECK(pack(*again) == bytes);
-  CHECK(again->sizes == map.sizes);
-  CHECK(again->strides == map.strides);
-  CHECK(again->lower == map.lower);
-  CHECK(again->upper == map.upper);
-  CHECK(again->box == map.box);
-  CHECK(again->element_strides == map.element_strides);
-  CHECK(again->base == map.base);
-  CHECK(again->pixels == 1024);
-  CHECK(again->is_im2col);
-  const std::array<std::byte, 128> nothing{};
-  CHECK(!unpack(nothing.data()).has_value());
-}
-
 /// Runs a kernel in which thread 0 modifies the map at %map in global memory.
 Outcome replace(const MapInMemory &map, const std::string &what, uint64_t value = 0) {
   const Kernel kernel(
