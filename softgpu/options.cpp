@@ -1,5 +1,6 @@
 #include "softgpu/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -17,32 +18,28 @@ Completion read_landing(bool is_random) {
   refuse("SOFTGPU_COMPLETION", text, "late, random or early");
 }
 
-/// Sets the opt-in maximum of dynamic shared memory (CUDA C++ Programming Guide, technical
-/// specifications per compute capability) and the multiprocessors of a T4, A100, L40S, H200, B200
-/// or RTX 5090.
-void set_architecture(Options &o) {
-  struct Architecture {
-    int arch, smem_kib, num_sms;
-  };
-  for (const auto [arch, smem_kib, num_sms] : {Architecture{75, 64, 40},
-                                               {80, 163, 108},
-                                               {89, 99, 142},
-                                               {90, 227, 132},
-                                               {100, 227, 148},
-                                               {120, 99, 170}}) {
-    if (arch != o.arch) continue;
-    o.smem_per_block = static_cast<uint64_t>(smem_kib) * 1024;
-    o.num_sms = num_sms;
-    return;
-  }
-  refuse("SOFTGPU_ARCH", text_of("SOFTGPU_ARCH"), "75, 80, 89, 90, 100 or 120");
+constexpr Architecture kArchitectures[] = {
+    {75, 40, 1024, 16, 64 << 10, 0, "T4", 4 << 20, 1590'000, 5001'000, 256},
+    {80, 108, 2048, 32, 164 << 10, 1024, "A100", 40 << 20, 1410'000, 1215'000, 5120},
+    {89, 142, 1536, 24, 100 << 10, 1024, "L40S", 96 << 20, 2520'000, 9001'000, 384},
+    {90, 132, 2048, 32, 228 << 10, 1024, "H200", 60 << 20, 1980'000, 3201'000, 6144},
+    {100, 148, 2048, 32, 228 << 10, 1024, "B200", 126 << 20, 1980'000, 3750'000, 8192},
+    {120, 170, 1536, 24, 100 << 10, 1024, "RTX_5090", 96 << 20, 2407'000, 14'001'000, 512},
+};
+
+const Architecture *find_architecture(int arch) {
+  const auto *found = std::ranges::find(kArchitectures, arch, &Architecture::arch);
+  return found == std::end(kArchitectures) ? nullptr : found;
 }
 
 Options read_options() {
   constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
   Options o;
   read_number("SOFTGPU_ARCH", 0, 999, &o.arch);
-  set_architecture(o);
+  const Architecture *const known = find_architecture(o.arch);
+  if (!known) refuse("SOFTGPU_ARCH", text_of("SOFTGPU_ARCH"), "75, 80, 89, 90, 100 or 120");
+  o.smem_per_block = static_cast<uint64_t>(known->smem_per_sm - known->reserved_smem);
+  o.num_sms = known->num_sms;
   read_number("SOFTGPU_SMS", 1, 1024, &o.num_sms);
   read_number("SOFTGPU_DEVICES", 1, 64, &o.num_devices);
   read_number("SOFTGPU_SEED", 0, kAny, &o.seed);
@@ -73,6 +70,10 @@ Options &options_for_tests() {
   static Options *const read = new Options(read_options());
   options_when_read.store(read, std::memory_order_release);
   return *read;
+}
+
+const Architecture &architecture() {
+  return *find_architecture(options().arch);
 }
 
 // ---- environment variables

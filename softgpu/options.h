@@ -25,6 +25,17 @@ void read_number(const char *name, uint64_t least, uint64_t largest, T *value) {
 /// Returns a variable that must be 0 or 1; 0 if it is not set.
 bool read_switch(const char *name);
 
+/// A GPU of an architecture.  Sources: CUDA C++ Programming Guide, "Compute Capabilities"; data
+/// sheets.
+struct Architecture {
+  int arch, num_sms;
+  int threads_per_sm, blocks_per_sm;
+  int smem_per_sm, reserved_smem;  ///< bytes; the reserved part is per block
+  const char *name;
+  int l2_bytes, clock_khz, memory_clock_khz, memory_bus_bits;
+};
+constexpr int kRegistersPerSm = 65536;
+
 /// Time at which asynchronous work (cp.async, TMA, wgmma) takes effect.
 enum class Completion { kLate, kRandom, kEarly };
 
@@ -57,6 +68,9 @@ struct Options {
 
   bool is_random() const { return seed != 0; }
 };
+
+/// Returns the GPU of the architecture in options().
+const Architecture &architecture();
 
 /// Returns the options, which may be modified while no grid runs.  The first call reads the
 /// environment; an invalid value ends the process with an error message.

@@ -120,28 +120,11 @@ constexpr int kRegisterUnit = 8;
 
 }  // namespace
 
-const SmLimits &sm_limits() {
-  switch (options().arch) {
-    case 75:
-      return kSm75;
-    case 80:
-      return kSm80;
-    case 89:
-      return kSm89;
-    case 90:
-      return kSm90;
-    case 100:
-      return kSm100;
-    default:
-      return kSm120;
-  }
-}
-
 int initial_registers(const Program &program) {
   if (program.max_registers != 0) return static_cast<int>(program.max_registers);
   const uint32_t threads = program.max_threads != 0 ? program.max_threads : 1024;
   const auto resident = static_cast<int>(threads * std::max(1u, program.min_blocks));
-  const int registers = sm_limits().registers_per_sm / resident;
+  const int registers = kRegistersPerSm / resident;
   return std::min(registers / kRegisterUnit * kRegisterUnit, kRegistersPerThread);
 }
 
@@ -152,11 +135,11 @@ int register_bound(const Program &program) {
 }
 
 int blocks_per_sm(const Program &program, int num_threads, uint64_t smem) {
-  const SmLimits &limits = sm_limits();
+  const Architecture &limits = architecture();
   const int threads = (num_threads + kWarpSize - 1) / kWarpSize * kWarpSize;
   int blocks = std::min(limits.blocks_per_sm, limits.threads_per_sm / threads);
   if (const int registers = register_bound(program); registers != 0)
-    blocks = std::min(blocks, limits.registers_per_sm / (registers * threads));
+    blocks = std::min(blocks, kRegistersPerSm / (registers * threads));
   const uint64_t smem_of_block = smem + static_cast<uint64_t>(limits.reserved_smem);
   if (smem_of_block != 0)
     blocks = static_cast<int>(std::min<uint64_t>(

@@ -18,17 +18,6 @@ namespace softgpu {
 struct Grid;
 struct Program;
 
-struct SmLimits {
-  int threads_per_sm, blocks_per_sm, registers_per_sm;
-  int smem_per_sm, reserved_smem;  ///< bytes; the reserved part is per block
-};
-/// Source: CUDA C++ Programming Guide, "Compute Capabilities".
-constexpr SmLimits kSm75{1024, 16, 65536, 64 * 1024, 0}, kSm80{2048, 32, 65536, 164 * 1024, 1024},
-    kSm89{1536, 24, 65536, 100 * 1024, 1024}, kSm90{2048, 32, 65536, 228 * 1024, 1024},
-    kSm100 = kSm90, kSm120 = kSm89;
-/// Returns the limits of the architecture in options().
-const SmLimits &sm_limits();
-
 constexpr int kRegistersPerThread = 255;
 
 /// Returns the registers per thread at kernel entry: the maximum, in steps of 8, with which

@@ -11,21 +11,11 @@ namespace softgpu::runtime {
 
 namespace {
 
-// Source: data sheets.
-constexpr DeviceLimits kT4 = {kSm75, "softgpu T4 (sm_75)", 4 << 20, 1590'000, 5001'000, 256};
-constexpr DeviceLimits kA100 = {kSm80, "softgpu A100 (sm_80)", 40 << 20, 1410'000, 1215'000, 5120};
-constexpr DeviceLimits kL40S = {kSm89, "softgpu L40S (sm_89)", 96 << 20, 2520'000, 9001'000, 384};
-constexpr DeviceLimits kH200 = {kSm90, "softgpu H200 (sm_90)", 60 << 20, 1980'000, 3201'000, 6144};
-constexpr DeviceLimits kB200 = {kSm100, "softgpu B200 (sm_100)", 126 << 20, 1980'000, 3750'000,
-                                8192};
-constexpr DeviceLimits kRtx5090 = {
-    kSm120, "softgpu RTX_5090 (sm_120)", 96 << 20, 2407'000, 14'001'000, 512};
-
 constexpr int kFirstBus = 0x17;
 
 /// Returns the values for cudaDeviceGetAttribute, except the PCI bus.
 const std::map<cudaDeviceAttr, int> &attributes() {
-  const DeviceLimits &limits = device_limits();
+  const Architecture &limits = architecture();
   static const std::map<cudaDeviceAttr, int> values = {
       {cudaDevAttrComputeCapabilityMajor, options().arch / 10},
       {cudaDevAttrComputeCapabilityMinor, options().arch % 10},
@@ -40,8 +30,8 @@ const std::map<cudaDeviceAttr, int> &attributes() {
       {cudaDevAttrMaxGridDimZ, static_cast<int>(kMaxGridDim[2])},
       {cudaDevAttrMaxThreadsPerMultiProcessor, limits.threads_per_sm},
       {cudaDevAttrMaxBlocksPerMultiprocessor, limits.blocks_per_sm},
-      {cudaDevAttrMaxRegistersPerBlock, limits.registers_per_sm},
-      {cudaDevAttrMaxRegistersPerMultiprocessor, limits.registers_per_sm},
+      {cudaDevAttrMaxRegistersPerBlock, kRegistersPerSm},
+      {cudaDevAttrMaxRegistersPerMultiprocessor, kRegistersPerSm},
       {cudaDevAttrMaxSharedMemoryPerBlock, kSmemWithoutOptIn},
       {cudaDevAttrMaxSharedMemoryPerBlockOptin, static_cast<int>(options().smem_per_block)},
       {cudaDevAttrMaxSharedMemoryPerMultiprocessor, limits.smem_per_sm},
@@ -85,9 +75,9 @@ int attribute_of(cudaDeviceAttr attribute, int device) {
 
 cudaDeviceProp properties_of(int device) {
   check_device(device);
-  const DeviceLimits &limits = device_limits();
+  const Architecture &limits = architecture();
   cudaDeviceProp p{};
-  std::snprintf(p.name, sizeof p.name, "%s", limits.name);
+  std::snprintf(p.name, sizeof p.name, "softgpu %s (sm_%d)", limits.name, limits.arch);
   std::fill_n(p.uuid.bytes, sizeof p.uuid.bytes, static_cast<char>(device + 1));
   p.major = options().arch / 10;
   p.minor = options().arch % 10;
@@ -96,7 +86,7 @@ cudaDeviceProp properties_of(int device) {
   p.sharedMemPerBlockOptin = options().smem_per_block;
   p.sharedMemPerMultiprocessor = static_cast<size_t>(limits.smem_per_sm);
   p.reservedSharedMemPerBlock = static_cast<size_t>(limits.reserved_smem);
-  p.regsPerBlock = p.regsPerMultiprocessor = limits.registers_per_sm;
+  p.regsPerBlock = p.regsPerMultiprocessor = kRegistersPerSm;
   p.warpSize = 32;
   p.maxThreadsPerBlock = kMaxThreadsPerBlock;
   p.maxThreadsPerMultiProcessor = limits.threads_per_sm;
@@ -140,23 +130,6 @@ void reset_device(int device) {
 }
 
 }  // namespace
-
-const DeviceLimits &device_limits() {
-  switch (options().arch) {
-    case 75:
-      return kT4;
-    case 80:
-      return kA100;
-    case 89:
-      return kL40S;
-    case 90:
-      return kH200;
-    case 100:
-      return kB200;
-    default:
-      return kRtx5090;
-  }
-}
 
 }  // namespace softgpu::runtime
 
