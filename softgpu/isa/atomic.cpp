@@ -181,7 +181,10 @@ const AtomicType &decode_type(OpcodeCursor &form) {
   form.unknown_type();
 }
 
-void decode_atomic(OpcodeCursor &form, bool has_result) {
+}  // namespace
+
+void decode_atomic(OpcodeCursor &form) {
+  const bool has_result = form.decoder.opcode() == "atom";
   const MemoryOrder order = take_memory_order(form, true);
   form.take_any({"global", "shared", "shared::cta", "shared::cluster"});
   form.take("noftz");
@@ -205,16 +208,6 @@ void decode_atomic(OpcodeCursor &form, bool has_result) {
   if (has_result) o.data[kResult] = form.write(0, width);
   form.instruction.execute = has_result ? row.atom : row.red;
   watch(form.instruction, o);
-}
-
-}  // namespace
-
-void decode_atom(OpcodeCursor &form) {
-  decode_atomic(form, true);
-}
-
-void decode_red(OpcodeCursor &form) {
-  decode_atomic(form, false);
 }
 
 }  // namespace softgpu

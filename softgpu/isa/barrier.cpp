@@ -19,10 +19,10 @@ namespace {
 enum class Reduction : uint8_t { kNone, kCount, kAll, kAny };
 
 struct BarrierOperands {
-  RegisterSlot barrier, num_threads, predicate, result;
+  RegisterSlot barrier, num_threads, result;
+  PredicateOperand predicate;
   Reduction reduction;
-  bool has_num_threads, predicate_is_negated;
-  bool is_aligned, waits;
+  bool has_num_threads, is_aligned, waits;
 };
 
 /// Returns the number of threads of the block, rounded up to complete warps.
@@ -154,7 +154,7 @@ Step block_barrier(Warp &warp, const Instruction &instruction, Lanes lanes) {
   expect_threads(warp, instruction, lanes, barrier);
   count_arrival(warp, instruction, lanes, barrier);
   if (o.reduction != Reduction::kNone) {
-    const Lanes p = warp.predicate(o.predicate) ^ (o.predicate_is_negated ? kAllLanes : 0);
+    const Lanes p = warp.predicate(o.predicate);
     barrier.num_true += static_cast<uint32_t>(num_lanes(lanes & p));
     barrier.num_false += static_cast<uint32_t>(num_lanes(lanes & ~p));
   }
@@ -182,7 +182,7 @@ void decode_block_barrier(Decoder &d, Instruction &instruction) {
   if (reduces) {
     o.reduction = counts ? Reduction::kCount : d.has("and") ? Reduction::kAll : Reduction::kAny;
     o.result = d.write(operands.at(next++), counts ? 4 : 1);
-    o.predicate = d.read_predicate(operands.back(), &o.predicate_is_negated);
+    o.predicate = d.read_predicate(operands.back());
   }
   o.barrier = d.read(operands.at(next++), 4);
   o.has_num_threads = next < operands.size() - (reduces ? 1 : 0);

@@ -59,7 +59,7 @@ struct CompareOperands {
 
 Lanes combine(Warp &warp, const CompareOperands &o, Lanes lanes) {
   if (o.combination == Combination::kNone) return lanes;
-  const Lanes with = o.with_is_negated ? ~warp.predicate(o.with) : warp.predicate(o.with);
+  const Lanes with = warp.predicate(PredicateOperand{o.with, o.with_is_negated});
   switch (o.combination) {
     case Combination::kAnd:
       return lanes & with;
@@ -173,8 +173,11 @@ CompareOperands decode_sources(OpcodeCursor &form, const Comparer &comparer) {
   o.combination = static_cast<Combination>(1 + form.take_any({"and", "or", "xor"}));
   const bool combines = o.combination != Combination::kNone;
   form.need_operands(combines ? 4 : 3);
-  if (combines)
-    o.with = form.decoder.read_predicate(form.decoder.operands()[3], &o.with_is_negated);
+  if (combines) {
+    const PredicateOperand with = form.decoder.read_predicate(form.decoder.operands()[3]);
+    o.with = with.row;
+    o.with_is_negated = with.is_negated;
+  }
   o.a = form.read(1, width);
   o.b = form.read(2, width);
   return o;
@@ -201,15 +204,15 @@ uint32_t value_of_true(OpcodeCursor &form, Type type) {
 // ---- selp
 
 struct SelpOperands {
-  RegisterSlot to, a, b, predicate;
-  bool is_negated;
+  RegisterSlot to, a, b;
+  PredicateOperand predicate;
 };
 
 template <class T>
 Step selp(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<SelpOperands>();
   const T *a = warp.row<T>(o.a), *b = warp.row<T>(o.b);
-  const Lanes p = o.is_negated ? ~warp.predicate(o.predicate) : warp.predicate(o.predicate);
+  const Lanes p = warp.predicate(o.predicate);
   set_lanes(warp.row<T>(o.to), lanes, [&](int lane) { return p >> lane & 1 ? a[lane] : b[lane]; });
   return Step::kNext;
 }
@@ -217,35 +220,25 @@ Step selp(Warp &warp, const Instruction &i, Lanes lanes) {
 // ---- predicates, which are sets of lanes
 
 struct PredicateOperands {
-  RegisterSlot to, a, b;
-  Lanes a_flip, b_flip;  ///< negation of the operand: !%p
+  RegisterSlot to;
+  PredicateOperand a, b;
 };
 
 template <auto kOp>
 Step combine(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<PredicateOperands>();
-  const Lanes a = warp.predicate(o.a) ^ o.a_flip, b = warp.predicate(o.b) ^ o.b_flip;
-  warp.set_predicate(o.to, lanes, kOp(a, b));
+  warp.set_predicate(o.to, lanes, kOp(warp.predicate(o.a), warp.predicate(o.b)));
   return Step::kNext;
-}
-
-RegisterSlot read_flipped(OpcodeCursor &form, size_t operand, Lanes *flip) {
-  bool is_negated;
-  const RegisterSlot row =
-      form.decoder.read_predicate(form.decoder.operands()[operand], &is_negated);
-  *flip = is_negated ? kAllLanes : 0;
-  return row;
 }
 
 /// Decodes an operation with one or two operands.
 template <auto kOp, size_t kNumOperands = 2>
 void decode_op(OpcodeCursor &form) {
   form.need_operands(1 + kNumOperands);
-  PredicateOperands o{};
-  o.a = read_flipped(form, 1, &o.a_flip);
-  o.b = read_flipped(form, kNumOperands, &o.b_flip);
+  auto &o = form.instruction.make<PredicateOperands>();
+  o.a = form.decoder.read_predicate(form.decoder.operands()[1]);
+  o.b = form.decoder.read_predicate(form.decoder.operands()[kNumOperands]);
   o.to = form.write(0, 1);
-  form.instruction.make<PredicateOperands>() = o;
   form.instruction.execute = combine<kOp>;
 }
 
@@ -280,12 +273,11 @@ void decode_selp(OpcodeCursor &form) {
   if (!is_scalar(form.type)) form.unknown_type();
   form.need_operands(4);
   const int width = register_width(form.type);
-  SelpOperands o{};
+  auto &o = form.instruction.make<SelpOperands>();
   o.a = form.read(1, width);
   o.b = form.read(2, width);
-  o.predicate = form.decoder.read_predicate(form.decoder.operands()[3], &o.is_negated);
+  o.predicate = form.decoder.read_predicate(form.decoder.operands()[3]);
   o.to = form.write(0, width);
-  form.instruction.make<SelpOperands>() = o;
   form.instruction.execute = width == 8 ? selp<uint64_t> : selp<uint32_t>;
 }
 

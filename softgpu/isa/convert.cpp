@@ -98,13 +98,12 @@ void decode_integer_to_integer(OpcodeCursor &form, Type to) {
     return std::max(register_width(type), int{operands[k].width});
   };
   const int to_width = width(0, to), from_width = width(1, form.type);
-  IntegerOperands o{};
+  auto &o = form.instruction.make<IntegerOperands>();
   o.to_layout = layout_of(form, to);
   o.from_layout = layout_of(form, form.type);
   o.kept = operands[0].is_half ? 0xFFFF : ~0u;
   o.from = form.read(1, from_width);
   o.to = form.write(0, to_width);
-  form.instruction.make<IntegerOperands>() = o;
   with_flags(
       [&](auto to_wide, auto from_wide) {
         using T = std::conditional_t<to_wide, uint64_t, uint32_t>;

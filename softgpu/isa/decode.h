@@ -24,10 +24,8 @@ void decode_cvta(OpcodeCursor &);
 void decode_isspacep(OpcodeCursor &);
 
 // Memory.
-void decode_load(OpcodeCursor &);   // load_store.cpp: ld
-void decode_store(OpcodeCursor &);  // st
-void decode_atom(OpcodeCursor &);   // atomic.cpp
-void decode_red(OpcodeCursor &);
+void decode_access(OpcodeCursor &);      // load_store.cpp: ld, st
+void decode_atomic(OpcodeCursor &);      // atomic.cpp: atom, red
 void decode_async_copy(OpcodeCursor &);  // async_copy.cpp: cp.async without the bulk variants
 
 // Control.

@@ -62,9 +62,12 @@ Step exchange(Warp &warp, const Instruction &instruction, Lanes lanes, RegisterS
 
 enum class ShuffleMode { kUp, kDown, kButterfly, kIndex };
 
-struct Shuffle {
-  RegisterSlot to, from, index, clamp, members, inside;
-  bool has_inside;
+struct Exchange {
+  RegisterSlot to, from, members, predicate;  ///< predicate: second destination
+  bool has_predicate;
+};
+struct Shuffle : Exchange {
+  RegisterSlot index, clamp;
 };
 
 struct Source {
@@ -106,7 +109,7 @@ Step shuffle(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
       });
     }
     set_lanes(warp.row<uint32_t>(o.to), lanes, [&](int lane) { return values[sources[lane]]; });
-    if (o.has_inside) warp.set_predicate(o.inside, lanes, inside);
+    if (o.has_predicate) warp.set_predicate(o.predicate, lanes, inside);
   });
 }
 
@@ -115,15 +118,15 @@ Step shuffle(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
 enum class VoteMode : uint8_t { kAll, kAny, kUniform, kBallot };
 
 struct Vote {
-  RegisterSlot to, predicate, members;
+  RegisterSlot to, members;
+  PredicateOperand predicate;
   VoteMode mode;
-  bool is_negated;
 };
 
 Step vote(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
   const auto &o = instruction.as<Vote>();
   return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
-    const Lanes p = lanes & (warp.predicate(o.predicate) ^ (o.is_negated ? kAllLanes : 0));
+    const Lanes p = lanes & warp.predicate(o.predicate);
     if (o.mode == VoteMode::kBallot) {
       set_lanes(warp.row<uint32_t>(o.to), lanes, [&](int) { return p; });
       return;
@@ -137,14 +140,9 @@ Step vote(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
 
 // ---- match
 
-struct Match {
-  RegisterSlot to, from, members, all_same;
-  bool has_all_same;
-};
-
 template <class T, bool kAll>
 Step match(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
-  const auto &o = instruction.as<Match>();
+  const auto &o = instruction.as<Exchange>();
   return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
     T values[kWarpSize];
     // The destination may be the same register.
@@ -158,19 +156,15 @@ Step match(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
       set_lanes(to, same, [&](int) { return !kAll || same == lanes ? same : 0; });
       rest &= ~same;
     }
-    if (o.has_all_same) warp.set_predicate(o.all_same, lanes, all_same);
+    if (o.has_predicate) warp.set_predicate(o.predicate, lanes, all_same);
   });
 }
 
 // ---- redux
 
-struct Reduce {
-  RegisterSlot to, from, members;
-};
-
 template <class T, auto kOp>
 Step reduce(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
-  const auto &o = instruction.as<Reduce>();
+  const auto &o = instruction.as<Exchange>();
   return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
     const T *values = warp.row<T>(o.from);
     T result = values[first_lane(lanes)];
@@ -181,16 +175,12 @@ Step reduce(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
 
 // ---- elect, bar.warp.sync, activemask
 
-struct Elect {
-  RegisterSlot leader, is_leader, members;
-};
-
 Step elect(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
-  const auto &o = instruction.as<Elect>();
+  const auto &o = instruction.as<Exchange>();
   return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
     const int leader = first_lane(lanes);
-    set_lanes(warp.row<int32_t>(o.leader), lanes, [&](int) { return leader; });
-    warp.set_predicate(o.is_leader, lanes, Lanes{1} << leader);
+    set_lanes(warp.row<int32_t>(o.to), lanes, [&](int) { return leader; });
+    warp.set_predicate(o.predicate, lanes, Lanes{1} << leader);
   });
 }
 
@@ -224,7 +214,7 @@ void decode_shuffle(Decoder &d, Instruction &instruction) {
                                             {"down", shuffle<ShuffleMode::kDown>},
                                             {"bfly", shuffle<ShuffleMode::kButterfly>},
                                             {"idx", shuffle<ShuffleMode::kIndex>}});
-  o.to = d.write_pair(d.operands()[0], 4, &o.has_inside, &o.inside);
+  o.to = d.write_pair(d.operands()[0], 4, &o.has_predicate, &o.predicate);
   read_each(d, 1, {&o.from, &o.index, &o.clamp, &o.members});
 }
 
@@ -239,18 +229,18 @@ void decode_vote(Decoder &d, Instruction &instruction) {
                                 {"uni", VoteMode::kUniform},
                                 {"ballot", VoteMode::kBallot}});
   o.to = d.write(d.operands()[0], is_ballot ? 4 : 1);
-  o.predicate = d.read_predicate(d.operands()[1], &o.is_negated);
+  o.predicate = d.read_predicate(d.operands()[1]);
   read_each(d, 2, {&o.members});
 }
 
 void decode_match(Decoder &d, Instruction &instruction) {
   need_form(d, "sync all|any b32|b64", 3);
   const bool all = d.has("all"), is_wide = d.type() == "b64";
-  auto &o = instruction.make<Match>();
+  auto &o = instruction.make<Exchange>();
   instruction.execute = is_wide ? (all ? match<uint64_t, true> : match<uint64_t, false>)
                                 : (all ? match<uint32_t, true> : match<uint32_t, false>);
-  o.to = d.write_pair(d.operands()[0], 4, &o.has_all_same, &o.all_same);
-  if (o.has_all_same && !all) d.unknown("predicate of match.any");
+  o.to = d.write_pair(d.operands()[0], 4, &o.has_predicate, &o.predicate);
+  if (o.has_predicate && !all) d.unknown("predicate of match.any");
   o.from = d.read(d.operands()[1], is_wide ? 8 : 4);
   read_each(d, 2, {&o.members});
 }
@@ -260,7 +250,7 @@ void decode_reduce(Decoder &d, Instruction &instruction) {
   constexpr auto kMax = [](auto a, auto b) { return std::max(a, b); };
   const bool is_signed = d.type() == "s32";
   need_form(d, "sync add|and|or|xor|min|max u32|s32|b32", 3);
-  auto &o = instruction.make<Reduce>();
+  auto &o = instruction.make<Exchange>();
   instruction.execute =
       choose<Handler>(d, {{"add", reduce<uint32_t, std::plus<>{}>},
                           {"and", reduce<uint32_t, std::bit_and<>{}>},
@@ -274,11 +264,10 @@ void decode_reduce(Decoder &d, Instruction &instruction) {
 
 void decode_elect(Decoder &d, Instruction &instruction) {
   need_form(d, "sync", 2);
-  auto &o = instruction.make<Elect>();
+  auto &o = instruction.make<Exchange>();
   instruction.execute = elect;
-  bool has_predicate;
-  o.leader = d.write_pair(d.operands()[0], 4, &has_predicate, &o.is_leader);
-  if (!has_predicate) d.unknown("elect.sync without a predicate");
+  o.to = d.write_pair(d.operands()[0], 4, &o.has_predicate, &o.predicate);
+  if (!o.has_predicate) d.unknown("elect.sync without a predicate");
   read_each(d, 1, {&o.members});
 }
 

@@ -83,17 +83,8 @@ using Wide =
 
 /// Returns the bytes of a register for a value of the type, as in ptx::Register::width.
 constexpr int register_width(Type type) {
-  switch (type) {
-    case Type::kPred:
-      return 1;
-    case Type::kB64:
-    case Type::kU64:
-    case Type::kS64:
-    case Type::kF64:
-      return 8;
-    default:
-      return 4;
-  }
+  const bool is_wide = (type >= Type::kB64 && type <= Type::kS64) || type == Type::kF64;
+  return type == Type::kPred ? 1 : is_wide ? 8 : 4;
 }
 
 class OpcodeCursor {

@@ -203,14 +203,17 @@ template <class T, auto kOp>
   return Step::kNext;
 }
 
-void decode(OpcodeCursor &form) {
+}  // namespace carries
+
+void decode_extended_precision(OpcodeCursor &form) {
+  using namespace carries;
   using enum Type;
   const std::string_view opcode = form.decoder.opcode();
   const bool multiplies = opcode.starts_with("mad"), subtracts = opcode.starts_with("sub");
   const bool is_high = multiplies && form.need_any({"lo", "hi"}) == 1;
   form.need_operands(multiplies ? 4 : 3);
   const int width = register_width(form.type);
-  CarryOperands o{};
+  auto &o = form.instruction.make<CarryOperands>();
   o.a = form.read(1, width);
   o.b = form.read(2, width);
   o.c = multiplies ? form.read(3, width) : o.b;
@@ -218,21 +221,14 @@ void decode(OpcodeCursor &form) {
   o.carry = form.decoder.carry();
   o.takes_carry = opcode.ends_with('c');
   o.gives_carry = form.take("cc");
-  form.instruction.make<CarryOperands>() = o;
   form.with_type<kU32, kS32, kU64, kS64>(form.type, [&](auto type) {
     using N = Native<type()>;
     using T = std::make_unsigned_t<N>;
     form.instruction.execute = is_high      ? execute<T, add_high_product<N>>
                                : multiplies ? execute<T, add_low_product>
-                               : subtracts  ? execute<T, subtract>
-                                            : execute<T, add>;
+                               : subtracts  ? execute<T, carries::subtract>
+                                            : execute<T, carries::add>;
   });
-}
-
-}  // namespace carries
-
-void decode_extended_precision(OpcodeCursor &form) {
-  carries::decode(form);
 }
 
 }  // namespace softgpu

@@ -52,7 +52,7 @@ Step access(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-struct ElementType {
+struct MemoryType {
   int bytes;
   bool is_signed;
 };
@@ -93,7 +93,7 @@ Handler handler_of(const Variant &v, bool is_signed, int register_bytes) {
   return handler_of<Unsigned, uint32_t>(v);
 }
 
-Handler handler_of(const Variant &v, ElementType element, int register_bytes) {
+Handler handler_of(const Variant &v, MemoryType element, int register_bytes) {
   switch (element.bytes) {
     case 1:
       return handler_of<uint8_t>(v, element.is_signed, register_bytes);
@@ -106,7 +106,7 @@ Handler handler_of(const Variant &v, ElementType element, int register_bytes) {
   }
 }
 
-ElementType decode_element(const OpcodeCursor &form) {
+MemoryType decode_element(const OpcodeCursor &form) {
   static constexpr std::string_view kTypes[] = {"b8",  "u8",  "s8",  "b16", "u16", "s16", "b32",
                                                 "u32", "s32", "f32", "b64", "u64", "s64", "f64"};
   const std::string_view type = form.decoder.type();
@@ -141,8 +141,11 @@ int register_bytes_of(const OpcodeCursor &form, const std::vector<ptx::Operand> 
   return bytes;
 }
 
-void decode_access(OpcodeCursor &form, bool is_store) {
+}  // namespace
+
+void decode_access(OpcodeCursor &form) {
   Decoder &decoder = form.decoder;
+  const bool is_store = decoder.opcode() == "st";
   const size_t data_at = is_store ? 1 : 0;
   const MemoryOrder order = take_memory_order(form, false);
   form.take_any({"global", "const", "shared", "shared::cta", "shared::cluster", "local", "param",
@@ -154,7 +157,7 @@ void decode_access(OpcodeCursor &form, bool is_store) {
   const int vector = form.take("v2") ? 2 : form.take("v4") ? 4 : 1;
   form.need_operands(has_policy ? 3 : 2);
 
-  const ElementType element = decode_element(form);
+  const MemoryType element = decode_element(form);
   if (element.bytes * vector > kMaxBytes) form.unknown_type();
   const ptx::Operand &data = decoder.operands()[data_at],
                      &address = decoder.operands()[1 - data_at];
@@ -177,8 +180,6 @@ void decode_access(OpcodeCursor &form, bool is_store) {
   watch(form.instruction, o);
 }
 
-}  // namespace
-
 Step execute_watched(Warp &warp, const Instruction &i, Lanes lanes) {
   const AccessOperands &o = i.as<AccessOperands>();
   LaneAddresses addresses;
@@ -198,14 +199,6 @@ void watch(Instruction &i, AccessOperands &o) {
   if (!watches_memory()) return;
   o.watched = i.execute;
   i.execute = execute_watched;
-}
-
-void decode_load(OpcodeCursor &form) {
-  decode_access(form, false);
-}
-
-void decode_store(OpcodeCursor &form) {
-  decode_access(form, true);
 }
 
 // ---- race check

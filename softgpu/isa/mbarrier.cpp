@@ -222,26 +222,22 @@ template <class T>
 Step map_address(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<Operands>();
   const size_t num_blocks = warp.block->cluster->blocks.size();
-  T mapped[kWarpSize];
   for_each_lane(lanes, [&](int lane) {
     const uint32_t rank = warp.row<uint32_t>(o.rank)[lane];
     if (rank >= num_blocks)
       fault(warp, i, lane, "mapa of rank %u in a cluster of %zu blocks", rank, num_blocks);
     const T address = warp.row<T>(o.address)[lane];
-    mapped[lane] = (address & ~(T{0xFF} << kRankShift)) | static_cast<T>(rank) << kRankShift;
+    warp.row<T>(o.to)[lane] = (address & ~(T{0xFF} << kRankShift)) | T{rank} << kRankShift;
   });
-  for_each_lane(lanes, [&](int lane) { warp.row<T>(o.to)[lane] = mapped[lane]; });
   return Step::kNext;
 }
 
 template <class T>
 Step get_rank(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<Operands>();
-  uint32_t ranks[kWarpSize];
-  for_each_lane(lanes, [&](int lane) {
-    ranks[lane] = static_cast<uint32_t>(warp.row<T>(o.address)[lane]) >> kRankShift;
-  });
-  for_each_lane(lanes, [&](int lane) { warp.row<uint32_t>(o.to)[lane] = ranks[lane]; });
+  const T *address = warp.row<T>(o.address);
+  set_lanes(warp.row<uint32_t>(o.to), lanes,
+            [&](int lane) { return static_cast<uint32_t>(address[lane]) >> kRankShift; });
   return Step::kNext;
 }
 

@@ -44,7 +44,7 @@ bool is_clock(const ptx::Operand &operand) {
 
 void decode_plain(OpcodeCursor &form, int width) {
   const bool is_wide = width == 8;
-  MoveOperands o{};
+  auto &o = form.instruction.make<MoveOperands>();
   if (is_clock(form.decoder.operands()[1])) {
     form.instruction.execute = is_wide ? read_clock<uint64_t> : read_clock<uint32_t>;
   } else {
@@ -52,7 +52,6 @@ void decode_plain(OpcodeCursor &form, int width) {
     form.instruction.execute = is_wide ? move<uint64_t> : move<uint32_t>;
   }
   o.to = form.write(0, width);
-  form.instruction.make<MoveOperands>() = o;
 }
 
 // Vectors: parts of a register, the first in the lowest bits.
@@ -102,12 +101,11 @@ void decode_vector(OpcodeCursor &form, int width, bool packs) {
   const bool is_wide = form.type == Type::kB64;
   if ((!is_wide && form.type != Type::kB32) || (parts.size() != 2 && parts.size() != 4))
     d.unknown("vector");
-  VectorOperands o{};
+  auto &o = form.instruction.make<VectorOperands>();
   if (!packs) o.whole = form.read(1, width);
   for (size_t k = 0; k < parts.size(); k++)
     o.parts[k] = packs ? d.read(parts[k], 4) : d.write(parts[k], 4);
   if (packs) o.whole = form.write(0, width);
-  form.instruction.make<VectorOperands>() = o;
   const bool has_two = parts.size() == 2;
   form.instruction.execute = is_wide   ? has_two ? vector_handler<uint64_t, uint32_t>(packs)
                                                  : vector_handler<uint64_t, uint16_t>(packs)
@@ -214,25 +212,23 @@ void decode_cvta(OpcodeCursor &form) {
   const bool to_space = form.take("to");
   const uint64_t window = window_of(need_space(form));
   form.take(form.decoder.part(to_space ? 2 : 1));
-  CvtaOperands o{};
+  auto &o = form.instruction.make<CvtaOperands>();
   o.window = window;
   o.from = form.read(1, 8);
   o.to = form.write(0, 8);
-  form.instruction.make<CvtaOperands>() = o;
   form.instruction.execute = to_space && window != 0 ? from_generic : to_generic;
 }
 
 /// Decodes isspacep.space.
 void decode_isspacep(OpcodeCursor &form) {
   form.need_operands(2);
-  IsspacepOperands o{};
+  auto &o = form.instruction.make<IsspacepOperands>();
   o.space = need_space(form);
   // Constants and parameters have no window.
   if (form.decoder.has("const") || o.space == Space::kParameter)
     form.decoder.unknown("state space");
   o.address = form.read(1, 8);
   o.to = form.write(0, 1);
-  form.instruction.make<IsspacepOperands>() = o;
   form.instruction.execute = isspacep;
 }
 

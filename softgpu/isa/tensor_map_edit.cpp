@@ -27,22 +27,6 @@ TensorMap map_at(Warp &warp, const Instruction &i, int lane, uint64_t address) {
 
 // ---- tensormap.replace
 
-enum class Field : uint8_t {
-  kGlobalAddress,
-  kRank,
-  kBoxDim,
-  kGlobalDim,
-  kGlobalStride,
-  kElementStride,
-  kElementType,
-  kInterleave,
-  kSwizzle,
-  kFill,
-};
-constexpr std::string_view kFields[] = {
-    "global_address", "rank",     "box_dim",           "global_dim",   "global_stride",
-    "element_stride", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode"};
-
 /// Type codes of tensormap.replace.
 constexpr ElementType kElementTypes[] = {
     ElementType::kU8,     ElementType::kU16, ElementType::kU32,  ElementType::kS32,
@@ -50,51 +34,62 @@ constexpr ElementType kElementTypes[] = {
     ElementType::kF32Ftz, ElementType::kF64, ElementType::kBf16, ElementType::kTf32,
     ElementType::kTf32Ftz};
 
+struct Field {
+  std::string_view name;
+  uint8_t width;           ///< width of the value
+  uint8_t num_dimensions;  ///< 0: the field has no dimension
+  const char *invalid;     ///< description of an invalid value
+  /// Sets the field.  Returns whether the value is valid.
+  bool (*set)(TensorMap &, size_t dimension, uint64_t value);
+};
+constexpr Field kFields[] = {
+    {"global_address", 8, 0, "a base that is not 16-byte aligned",
+     [](TensorMap &map, size_t, uint64_t x) { return (map.base = x) % 16 == 0; }},
+    {"rank", 4, 0, "the rank",  // value is rank - 1
+     [](TensorMap &map, size_t, uint64_t x) {
+       map.rank = static_cast<uint8_t>(x + 1);
+       return x <= 4;
+     }},
+    {"box_dim", 4, 5, "the box",
+     [](TensorMap &map, size_t d, uint64_t x) {
+       map.box[d] = static_cast<uint16_t>(x);
+       return x >= 1 && x <= 256;
+     }},
+    {"global_dim", 4, 5, "a dimension of 0",
+     [](TensorMap &map, size_t d, uint64_t x) { return (map.sizes[d] = x) >= 1; }},
+    {"global_stride", 8, 4, "a stride that is not a multiple of 16",
+     [](TensorMap &map, size_t d, uint64_t x) { return (map.strides[d] = x) % 16 == 0; }},
+    {"element_stride", 4, 5, "element strides of tiles, which are not supported",
+     [](TensorMap &map, size_t d, uint64_t x) {
+       map.element_strides[d] = 1;
+       return x == 1;
+     }},
+    {"elemtype", 4, 0, "the type of elements",
+     [](TensorMap &map, size_t, uint64_t x) {
+       if (x < std::size(kElementTypes)) map.type = kElementTypes[x];
+       return x < std::size(kElementTypes);
+     }},
+    {"interleave_layout", 4, 0, "interleave, which is not supported",
+     [](TensorMap &, size_t, uint64_t x) { return x == 0; }},
+    {"swizzle_mode", 4, 0, "a swizzle that is not supported",
+     [](TensorMap &map, size_t, uint64_t x) {
+       map.swizzle = static_cast<Swizzle>(x);
+       return x <= 3;
+     }},
+    {"fill_mode", 4, 0, "the fill mode",
+     [](TensorMap &map, size_t, uint64_t x) {
+       map.fills_nan = x != 0;
+       return x <= 1;
+     }},
+};
+
 struct Replace {
   AddressOperand address;
   RegisterSlot value;
-  Field field;
+  const Field *field;
   uint8_t dimension;
-  uint8_t width;  ///< width of the value
   bool is_shared;
 };
-
-/// Sets a field.  Returns nullptr, or the name of the field if the value is invalid.
-const char *set_field(TensorMap &map, const Replace &o, uint64_t value) {
-  switch (o.field) {
-    case Field::kGlobalAddress:
-      map.base = value;
-      return value % 16 == 0 ? nullptr : "a base that is not 16-byte aligned";
-    case Field::kRank:  // value is rank - 1
-      map.rank = static_cast<uint8_t>(value + 1);
-      return value <= 4 ? nullptr : "the rank";
-    case Field::kBoxDim:
-      map.box[o.dimension] = static_cast<uint16_t>(value);
-      return value >= 1 && value <= 256 ? nullptr : "the box";
-    case Field::kGlobalDim:
-      map.sizes[o.dimension] = value;
-      return value >= 1 ? nullptr : "a dimension of 0";
-    case Field::kGlobalStride:
-      map.strides[o.dimension] = value;
-      return value % 16 == 0 ? nullptr : "a stride that is not a multiple of 16";
-    case Field::kElementStride:
-      map.element_strides[o.dimension] = static_cast<uint8_t>(value);
-      return value == 1 ? nullptr : "element strides of tiles, which are not supported";
-    case Field::kElementType:
-      if (value >= std::size(kElementTypes)) return "the type of elements";
-      map.type = kElementTypes[value];
-      return nullptr;
-    case Field::kInterleave:
-      return value == 0 ? nullptr : "interleave, which is not supported";
-    case Field::kSwizzle:
-      map.swizzle = static_cast<Swizzle>(value);
-      return value <= 3 ? nullptr : "a swizzle that is not supported";
-    case Field::kFill:
-      map.fills_nan = value != 0;
-      return value <= 1 ? nullptr : "the fill mode";
-  }
-  return "the field";
-}
 
 /// Records a modification, which requires a new release and acquire by the tensormap proxy.
 void note_changed(Block &block, uint64_t address, MapChange change) {
@@ -122,9 +117,9 @@ Step replace(Warp &warp, const Instruction &i, Lanes lanes) {
                         : global_at(warp, i, lane, address, kMapBytes, true);
     TensorMap map = map_to_change(warp, i, lane, at);
     const uint64_t value =
-        o.width == 8 ? warp.row<uint64_t>(o.value)[lane] : warp.row<uint32_t>(o.value)[lane];
-    if (const char *wrong = set_field(map, o, value))
-      fault(warp, i, lane, "tensormap.replace with %s: %llu", wrong,
+        o.field->width == 8 ? warp.row<uint64_t>(o.value)[lane] : warp.row<uint32_t>(o.value)[lane];
+    if (!o.field->set(map, o.dimension, value))
+      fault(warp, i, lane, "tensormap.replace with %s: %llu", o.field->invalid,
             static_cast<unsigned long long>(value));
     const auto packed = pack(map);
     std::memcpy(at, packed.data(), packed.size());
@@ -211,27 +206,24 @@ Step fence_initialisation(Warp &warp, const Instruction &, Lanes lanes) {
 
 /// tensormap.replace.tile.FIELD.SPACE.b1024.TYPE [address]{, dimension}, value
 void decode_replace(Decoder &d, Instruction &i) {
-  const auto field = std::find(std::begin(kFields), std::end(kFields), d.part(3));
+  const auto *const field = std::ranges::find(kFields, d.part(3), &Field::name);
   if (field == std::end(kFields)) d.unknown("field of tensormap.replace");
   auto &o = i.make<Replace>();
-  o.field = static_cast<Field>(field - std::begin(kFields));
-  const bool is_wide = o.field == Field::kGlobalAddress || o.field == Field::kGlobalStride;
-  const bool has_dimension = o.field == Field::kBoxDim || o.field == Field::kGlobalDim ||
-                             o.field == Field::kGlobalStride || o.field == Field::kElementStride;
+  o.field = field;
+  const bool is_wide = field->width == 8, has_dimension = field->num_dimensions != 0;
   need_form(d,
             "replace tile global|shared::cta b1024 " + std::string(is_wide ? "b64 " : "b32 ") +
-                std::string(*field),
+                std::string(field->name),
             has_dimension ? 3 : 2);
   o.is_shared = !d.has("global");
   o.address = decode_address(d, d.operands()[0]);
   if (has_dimension) {
     const int64_t dimension = constant_of(d, d.operands()[1]);
-    const int64_t last = o.field == Field::kGlobalStride ? 3 : 4;
-    if (dimension < 0 || dimension > last) d.unknown("dimension of tensormap.replace");
+    if (dimension < 0 || dimension >= field->num_dimensions)
+      d.unknown("dimension of tensormap.replace");
     o.dimension = static_cast<uint8_t>(dimension);
   }
-  o.width = is_wide ? 8 : 4;
-  o.value = d.read(d.operands().back(), o.width);
+  o.value = d.read(d.operands().back(), field->width);
   i.execute = replace;
 }
 

@@ -61,6 +61,9 @@ struct Warp {
     return reinterpret_cast<T *>(registers + row);
   }
   Lanes &predicate(RegisterSlot row) { return *reinterpret_cast<Lanes *>(registers + row); }
+  Lanes predicate(const PredicateOperand &p) {
+    return p.is_negated ? ~predicate(p.row) : predicate(p.row);
+  }
   /// Sets a predicate in the given lanes.
   void set_predicate(RegisterSlot row, Lanes lanes, Lanes values) {
     Lanes &p = predicate(row);

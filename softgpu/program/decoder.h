@@ -41,8 +41,7 @@ class Decoder {
   /// full width: the upper half of -1 is set even in 16-bit instructions.  Negated operands are
   /// unsupported.
   virtual RegisterSlot read(const ptx::Operand &, int width) = 0;
-  /// Returns the slot of a predicate that may be negated.
-  RegisterSlot read_predicate(const ptx::Operand &, bool *is_negated);
+  PredicateOperand read_predicate(const ptx::Operand &);
   /// Returns the slot of a destination operand; for `_`, an unused slot.  No other operand of the
   /// statement has this slot, so results may be written before all sources are read.
   virtual RegisterSlot write(const ptx::Operand &, int width) = 0;

@@ -21,6 +21,12 @@ constexpr Lanes kAllLanes = ~Lanes{0};
 /// warp has been created.
 using RegisterSlot = uint32_t;
 
+/// Predicate operand, which may be negated.
+struct PredicateOperand {
+  RegisterSlot row;
+  bool is_negated;
+};
+
 /// Result of an instruction.
 enum class Step : uint8_t {
   kNext,   ///< completed: the group continues with the next instruction

@@ -266,10 +266,10 @@ bool Decoder::has(std::string_view modifier) const {
   return false;
 }
 
-RegisterSlot Decoder::read_predicate(const ptx::Operand &x, bool *is_negated) {
+PredicateOperand Decoder::read_predicate(const ptx::Operand &x) {
   ptx::Operand plain = x;
-  *is_negated = std::exchange(plain.is_negated, false);
-  return read(plain, 1);
+  plain.is_negated = false;
+  return {read(plain, 1), x.is_negated};
 }
 
 RegisterSlot Decoder::write_pair(const ptx::Operand &x, int width, bool *has_second,
