@@ -1,12 +1,10 @@
 #include "softgpu/isa/load_store.h"
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -272,10 +270,7 @@ std::string name_of(const std::byte *place, int lane, const SharedLanes &shared,
     return format("byte %u of shared memory", static_cast<uint32_t>(place - to.of[lane]) +
                                                   (shared.addresses[lane] & kOffsetMask) -
                                                   kReservedSmem);
-  const auto address = reinterpret_cast<uint64_t>(place);
-  const std::optional<Allocation> a = find_allocation(address);
-  return format("byte %" PRIu64 " of %s", a ? address - a->begin : address,
-                a ? a->name.c_str() : "global memory");
+  return name_byte(reinterpret_cast<uint64_t>(place));
 }
 
 /// Executes a store lane by lane where lanes overlap.  Reports different values of a byte: the

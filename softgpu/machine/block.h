@@ -118,6 +118,12 @@ struct Grid {
   std::vector<std::byte> storage;
   /// Program::parameter_bytes bytes in `storage`, aligned to 128 bytes.
   std::byte *parameters = nullptr;
+  /// Allocates the parameters.
+  void allocate_parameters(size_t bytes) {
+    constexpr size_t kAlignment = 128;
+    storage.resize(bytes + kAlignment);
+    parameters = storage.data() + (-reinterpret_cast<uint64_t>(storage.data()) & (kAlignment - 1));
+  }
   /// Set if a dependent grid may begin before this grid has ended (machine/cluster.h): returns
   /// that grid, or null.  Called once, by any thread.
   std::function<std::unique_ptr<Grid>()> begin_dependent;

@@ -158,7 +158,7 @@ void ClusterMaker::set_registers(Worker &worker, Warp &warp) const {
   }
 }
 
-void ClusterMaker::recycle(Worker &worker, Cluster &cluster) const {
+void ClusterMaker::recycle(Worker &worker, Cluster &cluster) {
   for (auto &block : cluster.blocks) {
     worker.shared_memories.push_back(std::move(block->smem));
     for (auto &warp : block->warps) {

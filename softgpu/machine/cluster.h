@@ -56,7 +56,7 @@ class ClusterMaker {
 
   std::unique_ptr<Cluster> make(Worker &, KernelCounters &, uint64_t index) const;
   /// Keeps the memory of a finished cluster for reuse.
-  void recycle(Worker &, Cluster &) const;
+  static void recycle(Worker &, Cluster &);
 
  private:
   struct Special {

@@ -209,6 +209,12 @@ std::optional<Allocation> find_allocation(uint64_t address) {
   return e == nullptr ? std::nullopt : std::optional(e->allocation);
 }
 
+std::string name_byte(uint64_t address) {
+  const std::optional<Allocation> a = find_allocation(address);
+  return format("byte %" PRIu64 " of %s", a ? address - a->begin : address,
+                a ? a->name.c_str() : "global memory");
+}
+
 void note_written(uint64_t address, uint64_t bytes) {
   if (!options().checks_initialised) return;
   const Entry *e = Registry::get().find(address);

@@ -44,6 +44,9 @@ void add_allocation(const Allocation &);
 std::optional<Allocation> remove_allocation(uint64_t begin);
 std::optional<Allocation> find_allocation(uint64_t address);
 
+/// Returns "byte 4 of a cudaMalloc" for a global address.
+std::string name_byte(uint64_t address);
+
 /// Marks global memory as written by the host or the device.  No effect without
 /// options().checks_initialised.
 void note_written(uint64_t address, uint64_t bytes);

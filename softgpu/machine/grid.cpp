@@ -111,7 +111,7 @@ LaunchPartition::LaunchPartition(std::shared_ptr<Launch> launch, int index, Work
 }
 
 LaunchPartition::~LaunchPartition() {
-  for (auto &cluster : clusters_) launch_->recycle(worker_, *cluster);
+  for (auto &cluster : clusters_) ClusterMaker::recycle(worker_, *cluster);
   Totals &totals = *launch_->grid().program->totals;
   {
     const std::lock_guard lock(totals.mutex);
@@ -239,7 +239,7 @@ void LaunchPartition::end_clusters() {
     if (cluster->num_running != 0) return false;
     while (advance_bulk_copies(*cluster, false)) {
     }
-    launch_->recycle(worker_, *cluster);
+    ClusterMaker::recycle(worker_, *cluster);
     launch_->end_cluster();
     return true;
   };

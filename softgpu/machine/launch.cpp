@@ -102,10 +102,6 @@ std::unique_ptr<Cluster> Launch::make_cluster(Worker &worker, KernelCounters &ta
   return cluster;
 }
 
-void Launch::recycle(Worker &worker, Cluster &cluster) const {
-  maker_.recycle(worker, cluster);
-}
-
 bool Launch::note_instructions(uint64_t num_instructions) {
   const uint64_t limit = options().max_instructions;
   const uint64_t sum = num_instructions_ += num_instructions;

@@ -59,7 +59,6 @@ class Launch {
   bool take_cluster(uint64_t *index);
   void end_cluster();
   std::unique_ptr<Cluster> make_cluster(Worker &, KernelCounters &, uint64_t index) const;
-  void recycle(Worker &, Cluster &) const;
   /// Counts executed instructions.  Returns false if they exceed the limit.
   bool note_instructions(uint64_t);
 

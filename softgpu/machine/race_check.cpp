@@ -1,8 +1,5 @@
 #include "softgpu/machine/race_check.h"
 
-#include <cinttypes>
-#include <optional>
-
 #include "softgpu/machine/block.h"
 #include "softgpu/machine/cluster.h"
 #include "softgpu/machine/faults.h"
@@ -19,6 +16,11 @@ constexpr uint32_t kMbarrierBytes = 8;
 /// Returns the lane, or -1 if there are several.
 int only_lane(Lanes lanes) {
   return num_lanes(lanes) == 1 ? first_lane(lanes) : -1;
+}
+
+std::string name_byte(uint32_t address) {
+  return format("byte %d of shared memory",
+                static_cast<int>(address & kOffsetMask) - static_cast<int>(kReservedSmem));
 }
 
 const char *verb_of(const RaceAccess &access) {
@@ -78,6 +80,14 @@ RaceAccess RaceCheck::access_of_load(const BulkCopy &copy, const Block &block, R
 }
 
 // ---- accesses
+
+template <class Address>
+void RaceCheck::report(Warp &warp, const Instruction &i, int lane, Address address,
+                       const RaceAccess &now, const RaceAccess &before) const {
+  violation(warp, i, lane,
+            "race: %s %s, which another %s, and nothing orders the two\n    the other: %s",
+            verb_of(now), name_byte(address).c_str(), verb_of(before), describe(before).c_str());
+}
 
 template <class Memory, class Address>
 void RaceCheck::touch_in(Memory &memory, Warp &warp, const Instruction &i, Lanes lanes,
@@ -263,26 +273,6 @@ std::string RaceCheck::describe(const RaceAccess &access) const {
     default:
       return location(warp, at, lane);
   }
-}
-
-void RaceCheck::report(Warp &warp, const Instruction &i, int lane, uint32_t address,
-                       const RaceAccess &now, const RaceAccess &before) const {
-  violation(warp, i, lane,
-            "race: %s byte %d of shared memory, which another %s, and nothing orders the two"
-            "\n    the other: %s",
-            verb_of(now), static_cast<int>(address & kOffsetMask) - static_cast<int>(kReservedSmem),
-            verb_of(before), describe(before).c_str());
-}
-
-void RaceCheck::report(Warp &warp, const Instruction &i, int lane, uint64_t address,
-                       const RaceAccess &now, const RaceAccess &before) const {
-  const std::optional<Allocation> a = find_allocation(address);
-  violation(warp, i, lane,
-            "race: %s byte %" PRIu64
-            " of %s, which another %s, and nothing orders the two"
-            "\n    the other: %s",
-            verb_of(now), a ? address - a->begin : address, a ? a->name.c_str() : "global memory",
-            verb_of(before), describe(before).c_str());
 }
 
 // ---- barriers

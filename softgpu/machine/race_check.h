@@ -143,9 +143,8 @@ class RaceCheck {
   void touch_later(Memory &, Warp &, const Instruction &, int lane, Address address, uint64_t bytes,
                    const RaceAccess &, const SharedClock &);
   void touch_global_later(const BulkCopy &, RaceAccess, uint64_t address, uint64_t bytes);
-  void report(Warp &, const Instruction &, int lane, uint32_t address, const RaceAccess &now,
-              const RaceAccess &before) const;
-  void report(Warp &, const Instruction &, int lane, uint64_t address, const RaceAccess &now,
+  template <class Address>
+  void report(Warp &, const Instruction &, int lane, Address, const RaceAccess &now,
               const RaceAccess &before) const;
   std::string describe(const RaceAccess &) const;
 

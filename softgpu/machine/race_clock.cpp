@@ -72,14 +72,6 @@ RaceClock RaceClock::imported_by(uint32_t cluster) const {
   return imported;
 }
 
-SharedClock join(const SharedClock &x, const SharedClock &y) {
-  if (x == y || !y) return x;
-  if (!x) return y;
-  auto both = std::make_shared<RaceClock>(*x);
-  both->join(*y);
-  return both;
-}
-
 SharedClock meet(const SharedClock &x, const SharedClock &y) {
   if (x == y) return x;
   if (!x || !y) return nullptr;
@@ -97,14 +89,6 @@ void ClusterRanges::add(uint32_t begin, uint32_t end) {
     return true;
   });
   ranges_.insert(std::ranges::lower_bound(ranges_, merged.begin, {}, &Range::begin), merged);
-}
-
-SharedClusters join(const SharedClusters &x, const SharedClusters &y) {
-  if (x == y || !y) return x;
-  if (!x) return y;
-  auto both = std::make_shared<ClusterRanges>(*x);
-  both->add(*y);
-  return both;
 }
 
 }  // namespace softgpu

@@ -18,7 +18,7 @@ class ClusterRanges {
   }
   /// Adds the clusters from `begin` to `end` - 1.
   void add(uint32_t begin, uint32_t end);
-  void add(const ClusterRanges &other) {
+  void join(const ClusterRanges &other) {
     for (const Range &range : other.ranges_) add(range.begin, range.end);
   }
 
@@ -35,8 +35,16 @@ using SharedClusters = std::shared_ptr<const ClusterRanges>;
 inline bool contains(const SharedClusters &clusters, uint32_t cluster) {
   return clusters && clusters->contains(cluster);
 }
-/// Returns the union.
-SharedClusters join(const SharedClusters &, const SharedClusters &);
+/// Returns the union of sets, or the component-wise maximum of clocks.
+template <class T>
+std::shared_ptr<const T> join(const std::shared_ptr<const T> &x,
+                              const std::shared_ptr<const T> &y) {
+  if (x == y || !y) return x;
+  if (!x) return y;
+  auto both = std::make_shared<T>(*x);
+  both->join(*y);
+  return both;
+}
 
 class RaceClock;
 /// Immutable clock that threads share after a barrier; null is the empty clock.
@@ -86,8 +94,6 @@ class RaceClock {
 inline SharedClock share(RaceClock clock) {
   return std::make_shared<const RaceClock>(std::move(clock));
 }
-/// Returns the component-wise maximum.
-SharedClock join(const SharedClock &, const SharedClock &);
 /// Returns the component-wise minimum.
 SharedClock meet(const SharedClock &, const SharedClock &);
 

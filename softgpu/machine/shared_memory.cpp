@@ -70,10 +70,6 @@ WrittenBytes::WrittenBytes(uint64_t size)
   if (bits_ == nullptr) throw std::bad_alloc();
 }
 
-void WrittenBytes::Free::operator()(uint64_t *p) const {
-  free(p);
-}
-
 void WrittenBytes::set(uint64_t begin, uint64_t bytes, bool value) {
   for_each_word(begin, bytes, [&](uint64_t word, uint64_t mask) {
     std::atomic_ref bits(bits_[word]);

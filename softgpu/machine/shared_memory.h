@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -18,6 +19,11 @@ namespace softgpu {
 struct UnwrittenBytes {
   uint64_t first = 0;  ///< address of the first one
   uint64_t count = 0;
+};
+
+/// Deleter of memory from malloc.
+struct FreeMemory {
+  void operator()(void *p) const { std::free(p); }
 };
 
 /// Threads may write and read concurrently.
@@ -33,10 +39,7 @@ class WrittenBytes {
 
  private:
   uint64_t bits_from(uint64_t begin) const;
-  struct Free {
-    void operator()(uint64_t *) const;
-  };
-  std::unique_ptr<uint64_t[], Free> bits_;
+  std::unique_ptr<uint64_t[], FreeMemory> bits_;
 };
 
 constexpr uint32_t kReservedSmem = 1024;

@@ -212,6 +212,5 @@ T uniform(Warp &warp, const Instruction &instruction, Lanes lanes, RegisterSlot 
 }
 template uint32_t uniform(Warp &, const Instruction &, Lanes, RegisterSlot, const char *);
 template uint64_t uniform(Warp &, const Instruction &, Lanes, RegisterSlot, const char *);
-template int32_t uniform(Warp &, const Instruction &, Lanes, RegisterSlot, const char *);
 
 }  // namespace softgpu

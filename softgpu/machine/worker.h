@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,9 +18,6 @@ namespace softgpu {
 struct Cluster;
 struct Warp;
 
-struct FreeMemory {
-  void operator()(std::byte *p) const { std::free(p); }
-};
 /// Memory aligned to 64 bytes.
 using AlignedBytes = std::unique_ptr<std::byte, FreeMemory>;
 

@@ -14,15 +14,10 @@ namespace softgpu::runtime {
 
 namespace {
 
-constexpr size_t kParameterAlignment = 128;
 constexpr uint32_t kMaxCluster = 8, kMaxLargeCluster = 16;
 
 /// Parameters of a launch; a graph launches with the same parameters repeatedly.
-struct Launch {
-  const Program *program;
-  Dim3 num_blocks, num_threads, cluster{1, 1, 1};
-  uint32_t dynamic_smem;
-  int device;
+struct Launch : Grid {
   bool has_cluster = false, begins_early = false;
   std::vector<std::byte> arguments;
 };
@@ -137,16 +132,8 @@ std::unique_ptr<Grid> make_grid(const Launch &launch) {
     return nullptr;
   }
   if (options().traces) trace(launch);
-  auto grid = std::make_unique<Grid>();
-  grid->program = launch.program;
-  grid->num_blocks = launch.num_blocks;
-  grid->num_threads = launch.num_threads;
-  grid->cluster = launch.cluster;
-  grid->dynamic_smem = launch.dynamic_smem;
-  grid->device = launch.device;
-  grid->storage.resize(launch.arguments.size() + kParameterAlignment);
-  const uint64_t begin = reinterpret_cast<uint64_t>(grid->storage.data());
-  grid->parameters = grid->storage.data() + (-begin & (kParameterAlignment - 1));
+  auto grid = std::make_unique<Grid>(launch);
+  grid->allocate_parameters(launch.arguments.size());
   std::copy(launch.arguments.begin(), launch.arguments.end(), grid->parameters);
   return grid;
 }

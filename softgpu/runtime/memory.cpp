@@ -31,13 +31,9 @@ constexpr uint64_t kQuarantineBytes = uint64_t{64} << 20;
 constexpr uint64_t kQuarantineAddresses = uint64_t{64} << 30;
 constexpr uint64_t kPage = 4096;
 
-struct Free {
-  void operator()(std::byte *memory) const { std::free(memory); }
-};
-
 /// Allocation of the runtime, or memory of the user (cudaHostRegister): `raw` is then null.
 struct OwnedMemory {
-  std::unique_ptr<std::byte, Free> raw;
+  std::unique_ptr<std::byte, FreeMemory> raw;
   uint64_t begin, bytes;
   MemoryKind kind;
   int device;

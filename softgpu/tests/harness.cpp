@@ -43,13 +43,10 @@ uint64_t address_of_global(void *context, const std::string &name) {
 
 /// Stores the arguments as kernel parameters.
 void set_parameters(Grid &grid, const std::vector<std::string> &arguments) {
-  constexpr size_t kAlignment = 128;
   const Program &program = *grid.program;
   if (arguments.size() != program.parameters.size())
     throw std::logic_error("the kernel has another number of parameters");
-  grid.storage.resize(program.parameter_bytes + kAlignment);
-  const auto begin = reinterpret_cast<uint64_t>(grid.storage.data());
-  grid.parameters = grid.storage.data() + (kAlignment - begin % kAlignment);
+  grid.allocate_parameters(program.parameter_bytes);
   for (size_t i = 0; i < arguments.size(); i++) {
     const Program::Parameter &parameter = program.parameters[i];
     if (arguments[i].size() != parameter.size)
