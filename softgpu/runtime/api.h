@@ -35,9 +35,10 @@ cudaError_t end_call(cudaError_t);
 
 /// Runs the body of an API function; the body may throw.
 /// @param natural_error  error that SOFTGPU_FAIL=name:n injects into the n-th call
+/// @param name           name of the API function; by default, of the caller
 template <class Body>
-cudaError_t call(const char *name, cudaError_t natural_error, Body &&body,
-                 Needs needs = Needs::kDevice) {
+cudaError_t call(cudaError_t natural_error, Body &&body, Needs needs = Needs::kDevice,
+                 const char *name = __builtin_FUNCTION()) {
   cudaError_t error = begin_call(name, natural_error, needs);
   if (error != cudaSuccess) return end_call(error);
   try {
@@ -55,12 +56,13 @@ cudaError_t call(const char *name, cudaError_t natural_error, Body &&body,
 
 /// Runs the body of an API function that returns one value through a pointer.
 template <class Value, class Get>
-cudaError_t get(const char *name, Value *to, Get &&value, Needs needs = Needs::kDevice) {
+cudaError_t get(Value *to, Get &&value, cudaError_t natural_error = cudaErrorInvalidValue,
+                Needs needs = Needs::kDevice, const char *name = __builtin_FUNCTION()) {
   const auto body = [&] {
     require(to, cudaErrorInvalidValue);
     *to = value();
   };
-  return call(name, cudaErrorInvalidValue, body, needs);
+  return call(natural_error, body, needs, name);
 }
 
 /// Returns the current device of the calling thread.

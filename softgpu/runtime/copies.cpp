@@ -134,38 +134,32 @@ using namespace softgpu::runtime;
 extern "C" {
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
-  return call("cudaMemcpy", kNatural, [&] {
-    return copy({to, from, bytes}, kind, nullptr, Returns::kWhenDone);
-  });
+  return call(kNatural, [&] { return copy({to, from, bytes}, kind, nullptr, Returns::kWhenDone); });
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  return call("cudaMemcpyAsync", kNatural, [&] {
-    return copy({to, from, bytes}, kind, stream, Returns::kAtOnce);
-  });
+  return call(kNatural, [&] { return copy({to, from, bytes}, kind, stream, Returns::kAtOnce); });
 }
 
 cudaError_t cudaMemset(void *to, int byte, size_t bytes) {
-  return call("cudaMemset", kNatural,
-              [&] { return fill(to, byte, bytes, nullptr, Returns::kWhenDone); });
+  return call(kNatural, [&] { return fill(to, byte, bytes, nullptr, Returns::kWhenDone); });
 }
 
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream) {
-  return call("cudaMemsetAsync", kNatural,
-              [&] { return fill(to, byte, bytes, stream, Returns::kAtOnce); });
+  return call(kNatural, [&] { return fill(to, byte, bytes, stream, Returns::kAtOnce); });
 }
 
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset,
                                cudaMemcpyKind kind) {
-  return call("cudaMemcpyToSymbol", kNatural, [&] {
+  return call(kNatural, [&] {
     return copy({in_symbol(symbol, bytes, offset), from, bytes}, kind, nullptr, Returns::kWhenDone);
   });
 }
 
 cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset,
                                  cudaMemcpyKind kind) {
-  return call("cudaMemcpyFromSymbol", kNatural, [&] {
+  return call(kNatural, [&] {
     return copy({to, in_symbol(symbol, bytes, offset), bytes}, kind, nullptr, Returns::kWhenDone);
   });
 }

@@ -109,12 +109,12 @@ cudaDeviceProp properties_of(int device) {
 }
 
 template <class Body>
-cudaError_t ask(const char *name, Body &&body) {
-  return call(name, cudaErrorInvalidValue, body, Needs::kProcess);
+cudaError_t ask(Body &&body, const char *name = __builtin_FUNCTION()) {
+  return call(cudaErrorInvalidValue, body, Needs::kProcess, name);
 }
 template <class Value, class Get>
-cudaError_t ask(const char *name, Value *to, Get &&value) {
-  return get(name, to, value, Needs::kProcess);
+cudaError_t ask(Value *to, Get &&value, const char *name = __builtin_FUNCTION()) {
+  return get(to, value, cudaErrorInvalidValue, Needs::kProcess, name);
 }
 
 std::atomic<uint64_t> &peers_of(int device) {
@@ -141,7 +141,7 @@ extern "C" {
 cudaError_t cudaGetDeviceCount(int *count) {
   if (count) *count = 0;
   return call(
-      "cudaGetDeviceCount", cudaErrorNoDevice,
+      cudaErrorNoDevice,
       [&] {
         require(count, cudaErrorInvalidValue);
         *count = options().num_devices;
@@ -151,35 +151,35 @@ cudaError_t cudaGetDeviceCount(int *count) {
 }
 
 cudaError_t cudaGetDevice(int *device) {
-  return ask("cudaGetDevice", device, current_device);
+  return ask(device, current_device);
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return ask("cudaSetDevice", [&] { set_current_device(device); });
+  return ask([&] { set_current_device(device); });
 }
 
 cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
-  return ask("cudaInitDevice", [&] { check_device(device); });
+  return ask([&] { check_device(device); });
 }
 
 cudaError_t cudaSetDeviceFlags(unsigned) {
-  return ask("cudaSetDeviceFlags", [] {});
+  return ask([] {});
 }
 
 cudaError_t cudaDeviceReset() {
-  return ask("cudaDeviceReset", [] { reset_device(current_device()); });
+  return ask([] { reset_device(current_device()); });
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
-  return ask("cudaDeviceGetAttribute", value, [&] { return attribute_of(attribute, device); });
+  return ask(value, [&] { return attribute_of(attribute, device); });
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
-  return ask("cudaGetDeviceProperties", properties, [&] { return properties_of(device); });
+  return ask(properties, [&] { return properties_of(device); });
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device) {
-  return ask("cudaDeviceGetPCIBusId", [&] {
+  return ask([&] {
     constexpr int kSize = sizeof "0000:17:00.0";
     require(text && size >= kSize, cudaErrorInvalidValue);
     check_device(device);
@@ -188,7 +188,7 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device) {
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
-  return ask("cudaDeviceCanAccessPeer", can, [&] {
+  return ask(can, [&] {
     check_device(device);
     check_device(peer);
     return device != peer;
@@ -196,7 +196,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
 }
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
-  return call("cudaDeviceEnablePeerAccess", cudaErrorPeerAccessUnsupported, [&] {
+  return call(cudaErrorPeerAccessUnsupported, [&] {
     require(flags == 0, cudaErrorInvalidValue);
     check_device(peer);
     require(peer != current_device(), cudaErrorInvalidDevice);
@@ -207,7 +207,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
 }
 
 cudaError_t cudaDeviceDisablePeerAccess(int peer) {
-  return call("cudaDeviceDisablePeerAccess", cudaErrorPeerAccessNotEnabled, [&] {
+  return call(cudaErrorPeerAccessNotEnabled, [&] {
     check_device(peer);
     const uint64_t bit = uint64_t{1} << peer;
     require((peers_of(current_device()).fetch_and(~bit) & bit) != 0, cudaErrorPeerAccessNotEnabled);
@@ -215,11 +215,11 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
-  return ask("cudaDriverGetVersion", version, [] { return CUDART_VERSION; });
+  return ask(version, [] { return CUDART_VERSION; });
 }
 
 cudaError_t cudaRuntimeGetVersion(int *version) {
-  return ask("cudaRuntimeGetVersion", version, [] { return CUDART_VERSION; });
+  return ask(version, [] { return CUDART_VERSION; });
 }
 
 }  // extern "C"

@@ -228,10 +228,11 @@ const std::vector<Function> &functions() {
   return all;
 }
 
-cudaError_t look_up(const char *api, const char *name, void **function, unsigned version,
-                    cudaDriverEntryPointQueryResult *result) {
+cudaError_t look_up(const char *name, void **function, unsigned version,
+                    cudaDriverEntryPointQueryResult *result,
+                    const char *api = __builtin_FUNCTION()) {
   return call(
-      api, cudaErrorSymbolNotFound,
+      cudaErrorSymbolNotFound,
       [&] {
         require(name && function, cudaErrorInvalidValue);
         *function = nullptr;
@@ -246,7 +247,7 @@ cudaError_t look_up(const char *api, const char *name, void **function, unsigned
           *function = found->address;
         if (result) *result = status;
       },
-      Needs::kProcess);
+      Needs::kProcess, api);
 }
 
 }  // namespace
@@ -261,13 +262,13 @@ extern "C" {
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
                                              unsigned long long,
                                              cudaDriverEntryPointQueryResult *result) {
-  return look_up("cudaGetDriverEntryPointByVersion", name, function, version, result);
+  return look_up(name, function, version, result);
 }
 #endif
 
 cudaError_t cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long,
                                     cudaDriverEntryPointQueryResult *result) {
-  return look_up("cudaGetDriverEntryPoint", name, function, CUDART_VERSION, result);
+  return look_up(name, function, CUDART_VERSION, result);
 }
 
 }  // extern "C"

@@ -31,9 +31,9 @@ std::vector<GraphNode *> leaves_of(const std::vector<std::unique_ptr<GraphNode>>
   return leaves;
 }
 
-cudaError_t instantiate(const char *name, cudaGraphExec_t *handle, cudaGraph_t graph,
-                        unsigned long long flags) {
-  return call(name, cudaErrorMemoryAllocation, [&] {
+cudaError_t instantiate(cudaGraphExec_t *handle, cudaGraph_t graph, unsigned long long flags,
+                        const char *name = __builtin_FUNCTION()) {
+  const auto body = [&] {
     constexpr unsigned long long kKnown =
         cudaGraphInstantiateFlagAutoFreeOnLaunch | cudaGraphInstantiateFlagUpload;
     require(handle && (flags & ~kKnown) == 0, cudaErrorInvalidValue);
@@ -41,7 +41,8 @@ cudaError_t instantiate(const char *name, cudaGraphExec_t *handle, cudaGraph_t g
     auto exec = std::make_unique<GraphExec>();
     exec->graph.add_copy(graph_of(graph), {});
     *handle = reinterpret_cast<cudaGraphExec_t>(exec.release());
-  });
+  };
+  return call(cudaErrorMemoryAllocation, body, Needs::kDevice, name);
 }
 
 /// Returns a marker that follows all work of a graph launch.
@@ -228,32 +229,32 @@ using namespace softgpu::runtime;
 extern "C" {
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  return call("cudaGraphDestroy", cudaErrorInvalidValue, [&] { delete &graph_of(graph); });
+  return call(cudaErrorInvalidValue, [&] { delete &graph_of(graph); });
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                                  unsigned long long flags) {
-  return instantiate("cudaGraphInstantiate", exec, graph, flags);
+  return instantiate(exec, graph, flags);
 }
 
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
                                           unsigned long long flags) {
-  return instantiate("cudaGraphInstantiateWithFlags", exec, graph, flags);
+  return instantiate(exec, graph, flags);
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-  return call("cudaGraphExecDestroy", cudaErrorInvalidValue, [&] { delete &exec_of(exec); });
+  return call(cudaErrorInvalidValue, [&] { delete &exec_of(exec); });
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-  return call("cudaGraphLaunch", cudaErrorLaunchOutOfResources, [&] {
+  return call(cudaErrorLaunchOutOfResources, [&] {
     const WorkPtr end = launch(exec_of(exec), stream);
     if (end) settle(end);
   });
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
-  return call("cudaStreamBeginCapture", cudaErrorInvalidValue, [&] {
+  return call(cudaErrorInvalidValue, [&] {
     require(mode >= cudaStreamCaptureModeGlobal && mode <= cudaStreamCaptureModeRelaxed,
             cudaErrorInvalidValue);
     const std::lock_guard lock(streams_mutex());
@@ -262,7 +263,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
-  return call("cudaStreamEndCapture", cudaErrorInvalidValue, [&] {
+  return call(cudaErrorInvalidValue, [&] {
     require(graph, cudaErrorInvalidValue);
     *graph = nullptr;
     const std::lock_guard lock(streams_mutex());
@@ -271,14 +272,14 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status) {
-  return get("cudaStreamIsCapturing", status, [&] {
+  return get(status, [&] {
     const std::lock_guard lock(streams_mutex());
     return status_of(stream_of(stream));
   });
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) {
-  return call("cudaThreadExchangeStreamCaptureMode", cudaErrorInvalidValue, [&] {
+  return call(cudaErrorInvalidValue, [&] {
     require(mode, cudaErrorInvalidValue);
     std::swap(*mode, mode_of_thread);
   });

@@ -187,7 +187,7 @@ extern "C" {
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function,
                                 void **arguments) {
-  return call("cudaLaunchKernelExC", cudaErrorLaunchOutOfResources, [&] {
+  return call(cudaErrorLaunchOutOfResources, [&] {
     require(config, cudaErrorInvalidValue);
     launch(*config, function, arguments);
   });
@@ -195,7 +195,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
 
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
                              size_t smem, cudaStream_t stream) {
-  return call("cudaLaunchKernel", cudaErrorLaunchOutOfResources,
+  return call(cudaErrorLaunchOutOfResources,
               [&] { launch(config_of(grid, block, smem, stream), function, arguments); });
 }
 

@@ -205,15 +205,17 @@ std::string trouble_with(const void *begin, size_t bytes, const char *what,
                 static_cast<unsigned long long>(address - found->begin));
 }
 
-cudaError_t allocate_host(const char *name, void **memory, size_t bytes, unsigned flags) {
-  return call(name, cudaErrorMemoryAllocation, [&] {
+cudaError_t allocate_host(void **memory, size_t bytes, unsigned flags,
+                          const char *name = __builtin_FUNCTION()) {
+  const auto body = [&] {
     constexpr unsigned kKnown =
         cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
     require(memory && (flags & ~kKnown) == 0, cudaErrorInvalidValue);
     *memory = nullptr;
     require_no_capture();
     if (bytes != 0) *memory = allocate_pinned(bytes);
-  });
+  };
+  return call(cudaErrorMemoryAllocation, body, Needs::kDevice, name);
 }
 
 void wait_for_all_devices() {
@@ -279,7 +281,7 @@ using namespace softgpu::runtime;
 extern "C" {
 
 cudaError_t cudaMalloc(void **memory, size_t bytes) {
-  return call("cudaMalloc", cudaErrorMemoryAllocation, [&] {
+  return call(cudaErrorMemoryAllocation, [&] {
     require(memory, cudaErrorInvalidValue);
     *memory = nullptr;
     require_no_capture();
@@ -288,7 +290,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes) {
 }
 
 cudaError_t cudaFree(void *memory) {
-  return call("cudaFree", cudaErrorInvalidValue, [&] {
+  return call(cudaErrorInvalidValue, [&] {
     require_no_capture();
     if (!memory) return cudaSuccess;
     const int device = device_of_memory(memory);
@@ -299,7 +301,7 @@ cudaError_t cudaFree(void *memory) {
 }
 
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream) {
-  return call("cudaMallocAsync", cudaErrorMemoryAllocation, [&] {
+  return call(cudaErrorMemoryAllocation, [&] {
     require(memory, cudaErrorInvalidValue);
     *memory = nullptr;
     require(!is_captured(stream), cudaErrorStreamCaptureUnsupported);
@@ -308,7 +310,7 @@ cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream) {
 }
 
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
-  return call("cudaFreeAsync", cudaErrorInvalidValue, [&] {
+  return call(cudaErrorInvalidValue, [&] {
     if (!memory) return;
     check_stays(memory);
     require(!is_captured(stream), cudaErrorStreamCaptureUnsupported);
@@ -319,15 +321,15 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
 }
 
 cudaError_t cudaMallocHost(void **memory, size_t bytes) {
-  return allocate_host("cudaMallocHost", memory, bytes, cudaHostAllocDefault);
+  return allocate_host(memory, bytes, cudaHostAllocDefault);
 }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags) {
-  return allocate_host("cudaHostAlloc", memory, bytes, flags);
+  return allocate_host(memory, bytes, flags);
 }
 
 cudaError_t cudaFreeHost(void *memory) {
-  return call("cudaFreeHost", cudaErrorInvalidValue, [&] {
+  return call(cudaErrorInvalidValue, [&] {
     require_no_capture();
     if (!memory) return cudaSuccess;
     wait_for_all_devices();
@@ -337,7 +339,7 @@ cudaError_t cudaFreeHost(void *memory) {
 }
 
 cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned flags) {
-  return call("cudaHostRegister", cudaErrorInvalidValue, [&] {
+  return call(cudaErrorInvalidValue, [&] {
     constexpr unsigned kKnown =
         cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly;
     require(memory && bytes != 0 && (flags & ~kKnown) == 0, cudaErrorInvalidValue);
@@ -350,7 +352,7 @@ cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned flags) {
 }
 
 cudaError_t cudaHostUnregister(void *memory) {
-  return call("cudaHostUnregister", cudaErrorInvalidValue, [&] {
+  return call(cudaErrorInvalidValue, [&] {
     require_no_capture();
     require(!is_allocation(memory), cudaErrorInvalidValue);
     wait_for_all_devices();
@@ -359,7 +361,7 @@ cudaError_t cudaHostUnregister(void *memory) {
 }
 
 cudaError_t cudaHostGetDevicePointer(void **on_device, void *memory, unsigned flags) {
-  return call("cudaHostGetDevicePointer", cudaErrorInvalidValue, [&] {
+  return call(cudaErrorInvalidValue, [&] {
     require(on_device && flags == 0, cudaErrorInvalidValue);
     const std::optional<Allocation> found = find_allocation(address_of(memory));
     require(found && found->kind == MemoryKind::kMappedHost, cudaErrorInvalidValue);
@@ -368,7 +370,7 @@ cudaError_t cudaHostGetDevicePointer(void **on_device, void *memory, unsigned fl
 }
 
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
-  return call("cudaMemGetInfo", cudaErrorInvalidValue, [&] {
+  return call(cudaErrorInvalidValue, [&] {
     require(free && total, cudaErrorInvalidValue);
     const std::lock_guard lock(heap().mutex);
     *total = settings().memory_bytes;
@@ -377,7 +379,7 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer) {
-  return call("cudaPointerGetAttributes", cudaErrorInvalidValue, [&] {
+  return call(cudaErrorInvalidValue, [&] {
     require(attributes, cudaErrorInvalidValue);
     const std::optional<Allocation> found = find_allocation(address_of(pointer));
     void *const address = const_cast<void *>(pointer);

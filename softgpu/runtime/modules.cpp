@@ -153,12 +153,6 @@ int blocks_per_sm(const Kernel &kernel, int threads, size_t dynamic_smem) {
   return softgpu::blocks_per_sm(program, threads, smem);
 }
 
-cudaError_t count_blocks(const char *name, int *blocks, const void *function, int threads,
-                         size_t dynamic_smem) {
-  return get(name, blocks,
-             [&] { return blocks_per_sm(kernel_of(function), threads, dynamic_smem); });
-}
-
 }  // namespace
 
 }  // namespace softgpu::runtime
@@ -169,7 +163,7 @@ using namespace softgpu::runtime;
 extern "C" {
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *function) {
-  return call("cudaFuncGetAttributes", cudaErrorInvalidDeviceFunction, [&] {
+  return call(cudaErrorInvalidDeviceFunction, [&] {
     require(attributes, cudaErrorInvalidValue);
     const Kernel &kernel = kernel_of(function);
     const Program &program = *kernel.program;
@@ -190,22 +184,19 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *fu
 }
 
 cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute attribute, int value) {
-  return call("cudaFuncSetAttribute", cudaErrorInvalidValue,
-              [&] { set_attribute(kernel_of(function), attribute, value); });
+  return call(cudaErrorInvalidValue, [&] { set_attribute(kernel_of(function), attribute, value); });
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function,
                                                           int threads, size_t dynamic_smem) {
-  return count_blocks("cudaOccupancyMaxActiveBlocksPerMultiprocessor", blocks, function, threads,
-                      dynamic_smem);
+  return get(blocks, [&] { return blocks_per_sm(kernel_of(function), threads, dynamic_smem); });
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks,
                                                                    const void *function,
                                                                    int threads, size_t dynamic_smem,
                                                                    unsigned) {
-  return count_blocks("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", blocks, function,
-                      threads, dynamic_smem);
+  return get(blocks, [&] { return blocks_per_sm(kernel_of(function), threads, dynamic_smem); });
 }
 
 }  // extern "C"

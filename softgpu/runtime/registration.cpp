@@ -208,11 +208,11 @@ void __cudaRegisterVar(void **binary, char *variable, char *, const char *name, 
 }
 
 cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *function) {
-  return call("cudaGetKernel", cudaErrorInvalidDeviceFunction, [&] {
-    require(kernel, cudaErrorInvalidValue);
+  const auto value = [&] {
     const std::lock_guard lock(registry().mutex);
-    *kernel = reinterpret_cast<cudaKernel_t>(&named_kernel(function));
-  });
+    return reinterpret_cast<cudaKernel_t>(&named_kernel(function));
+  };
+  return get(kernel, value, cudaErrorInvalidDeviceFunction);
 }
 
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function) {
@@ -220,34 +220,29 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function) {
 }
 
 cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
-  return call("cudaGetSymbolAddress", cudaErrorInvalidSymbol, [&] {
-    require(address, cudaErrorInvalidValue);
-    *address = reinterpret_cast<void *>(variable_of(symbol).address);
-  });
+  const auto value = [&] { return reinterpret_cast<void *>(variable_of(symbol).address); };
+  return get(address, value, cudaErrorInvalidSymbol);
 }
 
 cudaError_t cudaGetSymbolSize(size_t *bytes, const void *symbol) {
-  return call("cudaGetSymbolSize", cudaErrorInvalidSymbol, [&] {
-    require(bytes, cudaErrorInvalidValue);
-    *bytes = variable_of(symbol).bytes;
-  });
+  return get(
+      bytes, [&] { return variable_of(symbol).bytes; }, cudaErrorInvalidSymbol);
 }
 
 cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, cudaJitOption *, void **,
                                 unsigned, cudaLibraryOption *, void **, unsigned) {
-  return call("cudaLibraryLoadData", cudaErrorInvalidPtx, [&] {
+  return call(cudaErrorInvalidPtx, [&] {
     require(library && code, cudaErrorInvalidValue);
     *library = load_library(static_cast<const char *>(code));
   });
 }
 
 cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
-  return call("cudaLibraryUnload", cudaErrorInvalidResourceHandle,
-              [&] { unload_library(library); });
+  return call(cudaErrorInvalidResourceHandle, [&] { unload_library(library); });
 }
 
 cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library, const char *name) {
-  return call("cudaLibraryGetKernel", cudaErrorSymbolNotFound, [&] {
+  return call(cudaErrorSymbolNotFound, [&] {
     require(kernel && name, cudaErrorInvalidValue);
     *kernel = library_kernel(library, name);
   });
@@ -255,7 +250,7 @@ cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library, co
 
 cudaError_t cudaLibraryGetGlobal(void **address, size_t *bytes, cudaLibrary_t library,
                                  const char *name) {
-  return call("cudaLibraryGetGlobal", cudaErrorSymbolNotFound, [&] {
+  return call(cudaErrorSymbolNotFound, [&] {
     require(name, cudaErrorInvalidValue);
     const GlobalVariable variable = library_global(library, name);
     if (address) *address = reinterpret_cast<void *>(variable.address);

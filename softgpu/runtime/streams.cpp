@@ -80,14 +80,16 @@ Stream &per_thread_stream(int device) {
   return *stream;
 }
 
-cudaError_t create_stream(const char *name, cudaStream_t *handle, unsigned flags, int priority) {
-  return call(name, cudaErrorMemoryAllocation, [&] {
+cudaError_t create_stream(cudaStream_t *handle, unsigned flags, int priority,
+                          const char *name = __builtin_FUNCTION()) {
+  const auto body = [&] {
     require(handle && (flags & ~unsigned{cudaStreamNonBlocking}) == 0, cudaErrorInvalidValue);
     const std::lock_guard lock(registry().mutex);
     std::unique_ptr<Stream> stream = make_stream(current_device(), flags, priority);
     *handle = reinterpret_cast<cudaStream_t>(stream.get());
     registry().created.emplace(*handle, std::move(stream));
-  });
+  };
+  return call(cudaErrorMemoryAllocation, body, Needs::kDevice, name);
 }
 
 void destroy_stream(cudaStream_t handle) {
@@ -121,11 +123,13 @@ Rest rest_of(cudaStream_t handle) {
 }
 
 template <class Value, class Of>
-cudaError_t get_property(const char *name, cudaStream_t handle, Value *to, Of Stream::*field) {
-  return get(name, to, [&] {
+cudaError_t get_property(cudaStream_t handle, Value *to, Of Stream::*field,
+                         const char *name = __builtin_FUNCTION()) {
+  const auto value = [&] {
     const std::lock_guard lock(registry().mutex);
     return stream_of(handle).*field;
-  });
+  };
+  return get(to, value, cudaErrorInvalidValue, Needs::kDevice, name);
 }
 
 }  // namespace
@@ -230,8 +234,9 @@ Event &event_of(cudaEvent_t handle) {
   return *found->second;
 }
 
-cudaError_t create_event(const char *name, cudaEvent_t *handle, unsigned flags) {
-  return call(name, cudaErrorMemoryAllocation, [&] {
+cudaError_t create_event(cudaEvent_t *handle, unsigned flags,
+                         const char *name = __builtin_FUNCTION()) {
+  const auto body = [&] {
     constexpr unsigned kKnown =
         cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess;
     require(handle && (flags & ~kKnown) == 0, cudaErrorInvalidValue);
@@ -239,7 +244,8 @@ cudaError_t create_event(const char *name, cudaEvent_t *handle, unsigned flags) 
     *handle = reinterpret_cast<cudaEvent_t>(event.get());
     const std::lock_guard lock(streams_mutex());
     events().emplace(*handle, std::move(event));
-  });
+  };
+  return call(cudaErrorMemoryAllocation, body, Needs::kDevice, name);
 }
 
 /// Records an event.  Returns false if the stream is captured.
@@ -257,10 +263,12 @@ bool submit_record(cudaEvent_t handle, cudaStream_t stream_handle) {
   return true;
 }
 
-cudaError_t record(const char *name, cudaEvent_t handle, cudaStream_t stream_handle) {
-  return call(name, cudaErrorLaunchFailure, [&] {
-    if (submit_record(handle, stream_handle)) scheduler().run_some();
-  });
+cudaError_t record(cudaEvent_t handle, cudaStream_t stream,
+                   const char *name = __builtin_FUNCTION()) {
+  const auto body = [&] {
+    if (submit_record(handle, stream)) scheduler().run_some();
+  };
+  return call(cudaErrorLaunchFailure, body, Needs::kDevice, name);
 }
 
 /// Adds the stream to the capture in which the event was recorded.
@@ -323,23 +331,23 @@ using namespace softgpu::runtime;
 extern "C" {
 
 cudaError_t cudaStreamCreate(cudaStream_t *stream) {
-  return create_stream("cudaStreamCreate", stream, cudaStreamDefault, 0);
+  return create_stream(stream, cudaStreamDefault, 0);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
-  return create_stream("cudaStreamCreateWithFlags", stream, flags, 0);
+  return create_stream(stream, flags, 0);
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority) {
-  return create_stream("cudaStreamCreateWithPriority", stream, flags, priority);
+  return create_stream(stream, flags, priority);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return call("cudaStreamDestroy", cudaErrorInvalidResourceHandle, [&] { destroy_stream(stream); });
+  return call(cudaErrorInvalidResourceHandle, [&] { destroy_stream(stream); });
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return call("cudaStreamSynchronize", cudaErrorLaunchFailure, [&] {
+  return call(cudaErrorLaunchFailure, [&] {
     const Rest rest = rest_of(stream);
     rest.wait();
     return sticky_error(rest.device);
@@ -347,33 +355,33 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return call("cudaStreamQuery", cudaErrorLaunchFailure, [&] {
+  return call(cudaErrorLaunchFailure, [&] {
     const Rest rest = rest_of(stream);
     return rest.poll() ? sticky_error(rest.device) : cudaErrorNotReady;
   });
 }
 
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned *flags) {
-  return get_property("cudaStreamGetFlags", stream, flags, &Stream::flags);
+  return get_property(stream, flags, &Stream::flags);
 }
 
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
-  return get_property("cudaStreamGetPriority", stream, priority, &Stream::priority);
+  return get_property(stream, priority, &Stream::priority);
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device) {
-  return get_property("cudaStreamGetDevice", stream, device, &Stream::device);
+  return get_property(stream, device, &Stream::device);
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
-  return call("cudaDeviceGetStreamPriorityRange", cudaErrorInvalidValue, [&] {
+  return call(cudaErrorInvalidValue, [&] {
     if (least) *least = kMinPriority;
     if (greatest) *greatest = kGreatestPriority;
   });
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  return call("cudaDeviceSynchronize", cudaErrorLaunchFailure, [&] {
+  return call(cudaErrorLaunchFailure, [&] {
     require_no_capture();
     scheduler().wait_for_device(current_device());
     return sticky_error(current_device());
@@ -381,22 +389,22 @@ cudaError_t cudaDeviceSynchronize() {
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument) {
-  return call("cudaLaunchHostFunc", cudaErrorInvalidValue, [&] {
+  return call(cudaErrorInvalidValue, [&] {
     require(function, cudaErrorInvalidValue);
     enqueue(stream, {.run = [=] { call_user(function, argument); }, .calls_host = true});
   });
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t *event) {
-  return create_event("cudaEventCreate", event, cudaEventDefault);
+  return create_event(event, cudaEventDefault);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
-  return create_event("cudaEventCreateWithFlags", event, flags);
+  return create_event(event, flags);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return call("cudaEventDestroy", cudaErrorInvalidResourceHandle, [&] {
+  return call(cudaErrorInvalidResourceHandle, [&] {
     const std::lock_guard lock(streams_mutex());
     event_of(event);
     events().erase(event);
@@ -404,23 +412,23 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return record("cudaEventRecord", event, stream);
+  return record(event, stream);
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   if (flags != cudaEventRecordDefault) return end_call(cudaErrorNotSupported);
-  return record("cudaEventRecordWithFlags", event, stream);
+  return record(event, stream);
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
-  return call("cudaStreamWaitEvent", cudaErrorLaunchFailure, [&] {
+  return call(cudaErrorLaunchFailure, [&] {
     require(flags == cudaEventWaitDefault, cudaErrorNotSupported);
     let_wait(stream, event);
   });
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return call("cudaEventSynchronize", cudaErrorLaunchFailure, [&] {
+  return call(cudaErrorLaunchFailure, [&] {
     const Mark mark = mark_of(event);
     scheduler().wait(mark.work);
     return sticky_error(mark.device);
@@ -428,14 +436,14 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return call("cudaEventQuery", cudaErrorLaunchFailure, [&] {
+  return call(cudaErrorLaunchFailure, [&] {
     const Mark mark = mark_of(event);
     return scheduler().poll(mark.work) ? sticky_error(mark.device) : cudaErrorNotReady;
   });
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  return call("cudaEventElapsedTime", cudaErrorLaunchFailure, [&] {
+  return call(cudaErrorLaunchFailure, [&] {
     require(milliseconds, cudaErrorInvalidValue);
     const auto elapsed = time_of(end) - time_of(start);
     *milliseconds = std::chrono::duration<float, std::milli>(elapsed).count();
