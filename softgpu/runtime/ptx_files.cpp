@@ -168,34 +168,29 @@ T read(const std::byte *from) {
 }  // namespace
 
 std::string FatImage::text() const {
-  if (compression_ == 0) {
-    const char *const begin = reinterpret_cast<const char *>(data_);
-    return {begin, strnlen(begin, size_)};
-  }
-  std::string text(unpacked_size_, '\0');
-  size_t got = 0;
-  if (compression_ & kZstd) {
-    got = ZSTD_decompress(text.data(), text.size(), data_, size_);
-  } else {
-    got = static_cast<size_t>(LZ4_decompress_safe(reinterpret_cast<const char *>(data_),
-                                                  text.data(), static_cast<int>(size_),
-                                                  static_cast<int>(text.size())));
-  }
+  const char *const begin = reinterpret_cast<const char *>(data);
+  if (compression == 0) return {begin, strnlen(begin, size)};
+  std::string text(unpacked_size, '\0');
+  const size_t got =
+      compression & kZstd
+          ? ZSTD_decompress(text.data(), text.size(), data, size)
+          : static_cast<size_t>(LZ4_decompress_safe(begin, text.data(), static_cast<int>(size),
+                                                    static_cast<int>(text.size())));
   if (got != text.size()) throw ptx::Error("PTX of a fat binary that cannot be decompressed");
   text.resize(strnlen(text.data(), text.size()));
   return text;
 }
 
 Module *FatImage::module() {
-  if (is_read_) return module_;
-  is_read_ = true;
+  if (read) return *read;
+  read = nullptr;
   try {
-    const std::string name = "fat binary, sm_" + std::to_string(target_.arch);
-    module_ = add_module(name, std::make_shared<const std::string>(text()));
+    const std::string name = "fat binary, sm_" + std::to_string(target.arch);
+    read = add_module(name, std::make_shared<const std::string>(text()));
   } catch (const ptx::Error &error) {
     std::fprintf(stderr, "softgpu: %s\n", error.what());
   }
-  return module_;
+  return *read;
 }
 
 std::vector<FatImage> images_of(const void *fat_binary) {
@@ -213,9 +208,11 @@ std::vector<FatImage> images_of(const void *fat_binary) {
     at = data + entry.bytes;
     if (entry.kind != kPtx) continue;
     const uint64_t compression = entry.flags & (kLz4 | kZstd);
-    images.emplace_back(Target{static_cast<int>(entry.arch), (entry.flags & kArchSpecific) != 0},
-                        data, compression ? entry.packed_bytes : entry.bytes, entry.unpacked_bytes,
-                        compression);
+    images.push_back({{static_cast<int>(entry.arch), (entry.flags & kArchSpecific) != 0},
+                      data,
+                      compression ? entry.packed_bytes : entry.bytes,
+                      entry.unpacked_bytes,
+                      compression});
   }
   return images;
 }

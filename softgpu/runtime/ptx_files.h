@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -11,28 +12,16 @@
 namespace softgpu::runtime {
 
 /// One PTX image of a fat binary, possibly compressed; parsed at first use.
-class FatImage {
- public:
-  FatImage(Target target, const std::byte *data, size_t size, size_t unpacked_size,
-           uint64_t compression)
-      : target_(target),
-        data_(data),
-        size_(size),
-        unpacked_size_(unpacked_size),
-        compression_(compression) {}
-  Target target() const { return target_; }
+struct FatImage {
+  Target target;
+  const std::byte *data;
+  size_t size, unpacked_size;
+  uint64_t compression;
+  std::optional<Module *> read{};  ///< the module if it has been parsed
+
   /// Returns the module, or null if it cannot be parsed; the error is reported once.
   Module *module();
-
- private:
   std::string text() const;
-
-  Target target_;
-  const std::byte *data_;
-  size_t size_, unpacked_size_;
-  uint64_t compression_;
-  bool is_read_ = false;
-  Module *module_ = nullptr;
 };
 
 /// Returns all PTX images of a fat binary; machine code is skipped.

@@ -2,6 +2,7 @@
 // libraries that the program loads itself.
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <unordered_map>
 #include <utility>
 
@@ -13,9 +14,7 @@ namespace softgpu::runtime {
 
 namespace {
 
-struct FatBinary {
-  std::vector<FatImage> images;
-};
+using FatBinary = std::vector<FatImage>;
 
 /// Name of a kernel or variable in the module of a fat binary, a PTX file or a library.
 struct Named {
@@ -37,7 +36,7 @@ struct Registry {
   std::unordered_map<const void *, Named *> variables;
   std::unordered_map<cudaLibrary_t, std::unique_ptr<Library>> libraries;
   /// Fat binaries of the program.  Never removed: the program may end while work is running.
-  std::vector<std::unique_ptr<FatBinary>> binaries;
+  std::deque<FatBinary> binaries;
   std::vector<std::unique_ptr<Named>> names;
 };
 Registry &registry() {
@@ -48,7 +47,7 @@ Registry &registry() {
 /// Returns the architectures that fit the device and SOFTGPU_CODE, in descending order.
 std::vector<Target> fitting_targets(const FatBinary &binary) {
   std::vector<Target> targets = registry().files.targets();
-  for (const FatImage &image : binary.images) targets.push_back(image.target());
+  for (const FatImage &image : binary) targets.push_back(image.target);
   std::erase_if(targets, [](const Target &t) {
     return !t.fits(options().arch) || t.arch > settings().newest_code;
   });
@@ -66,8 +65,8 @@ Module *find_module(FatBinary &binary, const std::string &name,
   for (const Target &target : fitting_targets(binary)) {
     // Prefer the file if the same PTX is in both places: messages can then refer to its lines.
     if (Module *const module = (registry().files.*files)(target, name)) return module;
-    for (FatImage &image : binary.images) {
-      if (image.target() != target) continue;
+    for (FatImage &image : binary) {
+      if (image.target != target) continue;
       Module *const module = image.module();
       if (module && (module->*has)(name)) return module;
     }
@@ -180,9 +179,8 @@ void **__cudaRegisterFatBinary(void *wrapper) {
     void *more;
   };
   const std::lock_guard lock(registry().mutex);
-  auto binary = std::make_unique<FatBinary>();
-  binary->images = images_of(static_cast<const Wrapper *>(wrapper)->data);
-  return reinterpret_cast<void **>(registry().binaries.emplace_back(std::move(binary)).get());
+  return reinterpret_cast<void **>(
+      &registry().binaries.emplace_back(images_of(static_cast<const Wrapper *>(wrapper)->data)));
 }
 
 void __cudaRegisterFatBinaryEnd(void **) {}
