@@ -44,6 +44,10 @@ uint64_t mix(uint64_t x) {
   return x ^ x >> 31;
 }
 
+bool are_done(const std::vector<WorkPtr> &all) {
+  return std::ranges::all_of(all, [](const WorkPtr &work) { return !work || work->is_done; });
+}
+
 /// Returns the error code that the host program receives after a fault.
 cudaError_t error_of(FaultKind kind) {
   switch (kind) {
@@ -106,15 +110,14 @@ void Scheduler::run_drawn(std::unique_lock<std::mutex> &lock, uint64_t odds) {
   }
 }
 
-/// Marks the work and all its predecessors as demanded.
-void Scheduler::demand(const WorkPtr &work) {
-  std::vector<Work *> open{work.get()};
+/// Marks work and all its predecessors as demanded; null pointers are skipped.
+void Scheduler::demand(std::vector<WorkPtr> open) {
   while (!open.empty()) {
-    Work &next = *open.back();
+    const WorkPtr next = std::move(open.back());
     open.pop_back();
-    if (next.is_done || next.is_demanded) continue;
-    next.is_demanded = true;
-    for (const WorkPtr &other : next.before) open.push_back(other.get());
+    if (!next || next->is_done || next->is_demanded) continue;
+    next->is_demanded = true;
+    open.insert(open.end(), next->before.begin(), next->before.end());
   }
 }
 
@@ -123,9 +126,8 @@ void Scheduler::demand(const WorkPtr &work) {
 /// for them.
 void Scheduler::run_until_done(std::unique_lock<std::mutex> &lock,
                                const std::vector<WorkPtr> &all) {
-  const auto is_done = [](const WorkPtr &work) { return !work || work->is_done; };
   if (options().is_random()) run_drawn(lock, kEager);
-  while (!std::ranges::all_of(all, is_done)) {
+  while (!are_done(all)) {
     const WorkPtr chosen = is_running_ || handed_over_ ? nullptr : choose();
     if (chosen && !chosen->calls_host) {
       run(lock, chosen);
@@ -140,8 +142,7 @@ void Scheduler::run_until_done(std::unique_lock<std::mutex> &lock,
 
 void Scheduler::wait(const std::vector<WorkPtr> &all) {
   std::unique_lock lock(mutex_);
-  for (const WorkPtr &work : all)
-    if (work) demand(work);
+  demand(all);
   run_until_done(lock, all);
 }
 
@@ -150,22 +151,20 @@ void Scheduler::wait_for_device(int device) {
   std::vector<WorkPtr> all;
   for (const auto &[number, work] : pending_)
     if (work->device == device) all.push_back(work);
-  for (const WorkPtr &work : all) demand(work);
+  demand(all);
   run_until_done(lock, all);
 }
 
 bool Scheduler::poll(const std::vector<WorkPtr> &all) {
-  const auto is_done = [](const WorkPtr &work) { return !work || work->is_done; };
   std::unique_lock lock(mutex_);
-  if (std::ranges::all_of(all, is_done)) return true;
-  for (const WorkPtr &work : all)
-    if (work) demand(work);
+  if (are_done(all)) return true;
+  demand(all);
   if (options().is_random()) {
     run_drawn(lock, kAsked);
   } else {
     wake_.notify_one();
   }
-  return std::ranges::all_of(all, is_done);
+  return are_done(all);
 }
 
 bool Scheduler::is_done(const WorkPtr &work) {

@@ -93,8 +93,7 @@ class Scheduler {
   WorkPtr choose();
   WorkPtr choose_for_thread();
   WorkPtr choose_randomly(const std::vector<WorkPtr> &candidates);
-  std::vector<WorkPtr> demanded();
-  void demand(const WorkPtr &);
+  static void demand(std::vector<WorkPtr>);
   void finish(Work &);
   std::mutex mutex_;
   std::condition_variable wake_, progress_;
