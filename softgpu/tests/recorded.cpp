@@ -75,28 +75,16 @@ std::vector<uint64_t> special_floats(int exponent, int fraction) {
   const uint64_t step = uint64_t{1} << fraction, sign = uint64_t{1} << (exponent + fraction);
   const uint64_t infinity = ((uint64_t{1} << exponent) - 1) << fraction;
   const uint64_t one = ((uint64_t{1} << (exponent - 1)) - 1) << fraction;
+  // Numbers at distances from zero, infinity and one.
+  const uint64_t unit = 1, half = step / 2;
+  const std::pair<uint64_t, std::vector<uint64_t>> groups[] = {
+      {0, {0, unit, 2, half, step - 1, step, step + 1}},
+      {infinity, {-step, -unit, 0, unit, half, step - 1}},
+      {one, {-step, -unit, 0, unit, half, step, 7 * step + 1}}};
   std::vector<uint64_t> values;
-  for (uint64_t x : {uint64_t{0},
-                     uint64_t{1},
-                     uint64_t{2},
-                     step / 2,
-                     step - 1,
-                     step,
-                     step + 1,
-                     infinity - step,
-                     infinity - 1,
-                     infinity,
-                     infinity + 1,
-                     infinity + step / 2,
-                     infinity + step - 1,
-                     one - step,
-                     one - 1,
-                     one,
-                     one + 1,
-                     one + step / 2,
-                     one + step,
-                     one + 7 * step + 1})
-    for (uint64_t y : {x, x | sign}) values.push_back(y);
+  for (const auto &[base, distances] : groups)
+    for (const uint64_t distance : distances)
+      for (uint64_t y : {base + distance, (base + distance) | sign}) values.push_back(y);
   return values;
 }
 std::vector<uint64_t> special_values(char kind) {

@@ -11,18 +11,22 @@ namespace softgpu::test {
 
 namespace {
 
-/// Returns a kernel whose body has 4 times the thread index in %rd9.
-std::string entry(const std::string &name, const std::string &parameters, const std::string &body) {
-  return ".visible .entry " + name + "(" + parameters + ")\n{\n" + R"(
-.reg .b32 %r<9>;
-.reg .b64 %rd<10>;
-mov.u32 %r0, %ctaid.x;
-mov.u32 %r1, %ntid.x;
-mov.u32 %r2, %tid.x;
-mad.lo.s32 %r3, %r0, %r1, %r2;
-mul.wide.u32 %rd9, %r3, 4;
-)" + body +
-         "ret;\n}\n";
+/// Returns the kernels of class Kernels.
+std::string kernels() {
+  return ".global .align 4 .u32 table[4] = {10, 11, 12, 13};\n" +
+         kernel_entry("set", {"p"}, "ld.param.u32 %r, [value];\nst.global.u32 [%p], %r;\n",
+                      ", .param .u32 value") +
+         kernel_entry("increment", {"p"},
+                      "ld.global.u32 %r, [%p];\nadd.u32 %r, %r, 1;\nst.global.u32 [%p], %r;\n") +
+         kernel_entry("copy", {"to", "from"},
+                      "ld.global.u32 %r, [%from];\nst.global.u32 [%to], %r;\n") +
+         kernel_entry("read_table", {"p"}, R"(
+           and.b32 %r, %i, 3;
+           mov.u64 %a, table;
+           mad.wide.u32 %a, %r, 4, %a;
+           ld.global.u32 %r, [%a];
+           st.global.u32 [%p], %r;
+         )");
 }
 
 CaseResult read_result(pid_t child, int from) {
@@ -107,49 +111,32 @@ void is_reported(const std::string &name, const std::string &text, const Environ
   CHECK(!result.says("FAILED"));  // printed by Catch2 if a check of the case fails
 }
 
-std::string kernels_text(const std::string &target) {
-  return ".version 7.8\n.target " + target + "\n.address_size 64\n" +
-         ".global .align 4 .u32 table[4] = {10, 11, 12, 13};\n" +
-         entry("set", ".param .u64 p, .param .u32 value", R"(
-ld.param.u64 %rd0, [p];
-ld.param.u32 %r4, [value];
-add.s64 %rd1, %rd0, %rd9;
-st.global.u32 [%rd1], %r4;
-)") +
-         entry("increment", ".param .u64 p",
-               R"(
-ld.param.u64 %rd0, [p];
-add.s64 %rd1, %rd0, %rd9;
-ld.global.u32 %r4, [%rd1];
-add.s32 %r5, %r4, 1;
-st.global.u32 [%rd1], %r5;
-)") +
-         entry("copy", ".param .u64 to, .param .u64 from",
-               R"(
-ld.param.u64 %rd0, [to];
-ld.param.u64 %rd1, [from];
-add.s64 %rd2, %rd0, %rd9;
-add.s64 %rd3, %rd1, %rd9;
-ld.global.u32 %r4, [%rd3];
-st.global.u32 [%rd2], %r4;
-)") +
-         entry("read_table", ".param .u64 p",
-               R"(
-ld.param.u64 %rd0, [p];
-add.s64 %rd1, %rd0, %rd9;
-and.b32 %r4, %r3, 3;
-mul.wide.u32 %rd2, %r4, 4;
-mov.u64 %rd3, table;
-add.s64 %rd4, %rd3, %rd2;
-ld.global.u32 %r5, [%rd4];
-st.global.u32 [%rd1], %r5;
-)");
+std::string kernel_entry(const std::string &name, const std::vector<std::string> &pointers,
+                         const std::string &body, const std::string &parameters) {
+  std::string declared, text =
+                            ".reg .b32 %i, %r;\n.reg .b64 %a;\nmov.u32 %i, %tid.x;\n"
+                            "mad.lo.u32 %i, %ctaid.x, %ntid.x, %i;\n";
+  for (const std::string &p : pointers) {
+    declared += (declared.empty() ? "" : ", ") + (".param .u64 " + p);
+    text += ".reg .b64 %" + p + ";\nld.param.u64 %" + p + ", [" + p + "];\nmad.wide.u32 %" + p +
+            ", %i, 4, %" + p + ";\n";
+  }
+  return ".visible .entry " + name + "(" + declared + parameters + ")\n{\n" + text + body +
+         "ret;\n}\n";
 }
 
-cudaLibrary_t load_library(const std::string &text) {
+std::string module_of(const std::string &text, const std::string &target) {
+  return ".version 7.8\n.target " + target + "\n.address_size 64\n" + text;
+}
+
+std::string kernels_text(const std::string &target) {
+  return module_of(kernels(), target);
+}
+
+cudaLibrary_t load_library(const std::string &text, const std::string &target) {
   cudaLibrary_t library = nullptr;
-  REQUIRE(cudaLibraryLoadData(&library, text.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0) ==
-          cudaSuccess);
+  REQUIRE(cudaLibraryLoadData(&library, module_of(text, target).c_str(), nullptr, nullptr, 0,
+                              nullptr, nullptr, 0) == cudaSuccess);
   return library;
 }
 
@@ -159,7 +146,7 @@ cudaKernel_t kernel_of(cudaLibrary_t library, const char *name) {
   return kernel;
 }
 
-Kernels::Kernels() : library_(load_library(kernels_text())) {
+Kernels::Kernels() : library_(load_library(kernels())) {
   for (const char *name : {"set", "increment", "copy", "read_table"})
     handles_[name] = kernel_of(library_, name);
 }

@@ -104,10 +104,19 @@ class Kernels {
   std::map<std::string, cudaKernel_t> handles_;
 };
 
-/// Returns the text of that module.
+/// Returns a kernel.  Its body has the index of the thread in %i and, for each pointer parameter,
+/// the address of the thread's word in a register of the same name; it may use %r (32 bits) and %a
+/// (64 bits).
+/// @param parameters  other parameters, such as ", .param .u32 value"
+std::string kernel_entry(const std::string &name, const std::vector<std::string> &pointers,
+                         const std::string &body, const std::string &parameters = "");
+/// Returns a module with these kernels and variables.
+std::string module_of(const std::string &text, const std::string &target = "sm_75");
+/// Returns the module of class Kernels.
 std::string kernels_text(const std::string &target = "sm_75");
 
-cudaLibrary_t load_library(const std::string &text);
+/// Loads module_of(text, target).
+cudaLibrary_t load_library(const std::string &text, const std::string &target = "sm_75");
 cudaKernel_t kernel_of(cudaLibrary_t, const char *name);
 
 /// Allocates uninitialized memory on the current device.

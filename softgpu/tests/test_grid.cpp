@@ -10,32 +10,11 @@ using Words = Buffer<uint32_t>;
 
 /// Returns a kernel that stores a special register for each thread of a 3D grid.
 Kernel kernel_of_special(const std::string &name) {
-  return Kernel(module_text(".param .u64 out", R"(
-    .reg .b32 %r, %n, %i;
-    .reg .b64 %a, %o;
-    // the number of the block
-    mov.u32 %i, %ctaid.z;
-    mov.u32 %n, %nctaid.y;
-    mov.u32 %r, %ctaid.y;
-    mad.lo.u32 %i, %i, %n, %r;
-    mov.u32 %n, %nctaid.x;
-    mov.u32 %r, %ctaid.x;
-    mad.lo.u32 %i, %i, %n, %r;
-    // and of the thread
-    mov.u32 %n, %ntid.z;
-    mov.u32 %r, %tid.z;
-    mad.lo.u32 %i, %i, %n, %r;
-    mov.u32 %n, %ntid.y;
-    mov.u32 %r, %tid.y;
-    mad.lo.u32 %i, %i, %n, %r;
-    mov.u32 %n, %ntid.x;
-    mov.u32 %r, %tid.x;
-    mad.lo.u32 %i, %i, %n, %r;
-    ld.param.u64 %o, [out];
-    mad.wide.u32 %a, %i, 4, %o;
-    mov.u32 %r, )" + name + R"(;
-    st.global.u32 [%a], %r;
-  )"));
+  std::string text = "mov.u32 %i, 0;\n";  // the index of the thread in the grid
+  for (const std::string axis : {"ctaid.z", "ctaid.y", "ctaid.x", "tid.z", "tid.y", "tid.x"})
+    text += "mad.lo.u32 %i, %i, %n" + axis + ", %" + axis + ";\n";
+  return Kernel(body_text(1, text + "mad.wide.u32 %a, %i, 4, %p0;\nmov.u32 %r, " + name +
+                                 ";\nst.global.u32 [%a], %r;\n"));
 }
 
 TEST_CASE("grids: special registers match the thread and block index", "[grid]") {
@@ -254,15 +233,11 @@ TEST_CASE("a seed determines the order of blocks", "[grid]") {
 }
 
 TEST_CASE("fresh shared memory is poisoned", "[grid]") {
-  const Kernel kernel(module_text(".param .u64 out", R"(
-    .reg .b32 %r;
-    .reg .b64 %a;
+  const Kernel kernel(body_text(1, R"(
     .shared .align 4 .b32 word;
     ld.shared.u32 %r, [word];
-    ld.param.u64 %a, [out];
-    st.global.u32 [%a], %r;
-    mov.u32 %r, 1;
-    st.shared.u32 [word], %r;
+    st.global.u32 [%p0], %r;
+    st.shared.u32 [word], 1;
   )"));
   Words out(1);
   for (int i = 0; i < 2; i++) {

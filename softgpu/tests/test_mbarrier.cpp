@@ -38,18 +38,15 @@ Outcome run(const std::string &count, const std::string &body, uint32_t num_thre
   return run(with_mbarrier(count, body), out, num_threads);
 }
 
+/// Returns the %r of 64 threads after the body.
+std::vector<uint32_t> words_after(const std::string &count, const std::string &body) {
+  return words_of(Kernel(with_mbarrier(count, body + kStore)), 64, {.threads = {64, 1, 1}});
+}
+
 TEST_CASE("a phase completes after all arrivals", "[mbarrier]") {
-  Words out(64);
-  // The last thread arrives after all have tested the phase.
-  CHECK(run(with_mbarrier("2", "@%one " + kArrive + "bar.sync 0;\n" + test_wait(0) + kStore), out)
-            .is_clean());
-  CHECK(out[0] == 0);
-  CHECK(run(with_mbarrier("2", "@%one " + kArrive + "@%one " + kArrive + "bar.sync 0;\n" +
-                                   test_wait(0) + kStore),
-            out)
-            .is_clean());
-  CHECK(out[0] == 1);
-  CHECK(out[63] == 1);
+  const std::string arrive = "@%one " + kArrive, test = "bar.sync 0;\n" + test_wait(0);
+  CHECK(words_after("2", arrive + test)[0] == 0);
+  CHECK(words_after("2", arrive + arrive + test) == std::vector<uint32_t>(64, 1));
 }
 
 TEST_CASE("waits for an incomplete phase are counted once", "[mbarrier]") {
@@ -108,47 +105,33 @@ TEST_CASE("a deadlock of mbarrier waits lists all warps", "[mbarrier]") {
 }
 
 TEST_CASE("the phase before the first is complete and has parity 1", "[mbarrier]") {
-  Words out(64);
-  CHECK(run(with_mbarrier("1", test_wait(1) + kStore), out).is_clean());
-  CHECK(out[7] == 1);
+  CHECK(words_after("1", test_wait(1))[7] == 1);
 }
 
 TEST_CASE("arrive returns the previous state", "[mbarrier]") {
-  Words out(64);
   const std::string body =
       "@%one mbarrier.arrive.shared::cta.b64 %state, [%b];\n"
-      "mbarrier.test_wait.shared::cta.b64 %q, [%b], %state;\n"
-      "selp.u32 %r, 1, 0, %q;\n@%one st.global.u32 [%p0], %r;\n";
-  CHECK(run(with_mbarrier("2", body), out, 32).is_clean());
-  CHECK(out[0] == 0);
-  CHECK(run(with_mbarrier("1", body), out, 32).is_clean());
-  CHECK(out[0] == 1);
+      "mbarrier.test_wait.shared::cta.b64 %q, [%b], %state;\nselp.u32 %r, 1, 0, %q;\n";
+  CHECK(words_after("2", body)[0] == 0);
+  CHECK(words_after("1", body)[0] == 1);
 }
 
 TEST_CASE("an arrival may have a count", "[mbarrier]") {
-  Words out(64);
   const std::string arrive = "mov.u32 %n, 3;\n@%one mbarrier.arrive.shared::cta.b64 _, [%b], %n;\n";
-  CHECK(run(with_mbarrier("3", arrive + "bar.sync 0;\n" + test_wait(0) + kStore), out).is_clean());
-  CHECK(out[1] == 1);
+  CHECK(words_after("3", arrive + "bar.sync 0;\n" + test_wait(0))[1] == 1);
 }
 
 TEST_CASE("arrive_drop reduces the expected arrivals", "[mbarrier]") {
-  Words out(64);
   const std::string body = "@%one mbarrier.arrive_drop.shared::cta.b64 _, [%b];\n@%one " + kArrive +
-                           "@%one " + kArrive + "bar.sync 0;\n" + test_wait(1) +
-                           kStore;  // phases 0 and 1
-  CHECK(run(with_mbarrier("2", body), out).is_clean());
-  CHECK(out[0] == 1);
+                           "@%one " + kArrive + "bar.sync 0;\n" + test_wait(1);  // phases 0 and 1
+  CHECK(words_after("2", body)[0] == 1);
 }
 
 TEST_CASE("a phase waits for its transactions", "[mbarrier]") {
   for (const std::string &expect :
        {std::string("@%one mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 48;\n"),
         "@%one mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%b], 16;\n@%one " + kArrive}) {
-    Words out(64, 5);
-    CHECK(
-        run(with_mbarrier("1", expect + "bar.sync 0;\n" + test_wait(0) + kStore), out).is_clean());
-    CHECK(out[0] == 0);
+    CHECK(words_after("1", expect + "bar.sync 0;\n" + test_wait(0))[0] == 0);
   }
 }
 

@@ -42,10 +42,11 @@ constexpr char kAllow[] = "griddepcontrol.launch_dependents;\n", kWait[] = "grid
 enum Kind { kWaits, kHasty, kSilent, kAllowsAtTheEnd, kFaults };
 constexpr const char *kNames[] = {"waits", "hasty", "silent", "late", "faults"};
 
-std::string early_text() {
-  return ".version 7.8\n.target sm_90\n.address_size 64\n" +
-         turn("waits", std::string(kAllow).append(kWait), "") + turn("hasty", kAllow, "") +
-         turn("silent", kWait, "") + turn("late", kWait, kAllow) + turn("faults", kWait, "trap;\n");
+cudaLibrary_t load_kernels() {
+  return load_library(turn("waits", std::string(kAllow).append(kWait), "") +
+                          turn("hasty", kAllow, "") + turn("silent", kWait, "") +
+                          turn("late", kWait, kAllow) + turn("faults", kWait, "trap;\n"),
+                      "sm_90");
 }
 
 /// Four buffers of words, all kOld, and kernels that read one and write another.
@@ -69,12 +70,21 @@ class Turns {
     return cudaLaunchKernelExC(&config, kernel_of(library_, kNames[kind]), arguments);
   }
 
+  /// Launches kernels: each kind, the buffer that it writes and the one that it reads.
+  struct Launch {
+    Kind kind;
+    uint32_t *to, *from;
+  };
+  void run(std::initializer_list<Launch> launches) const {
+    for (const auto &[kind, to, from] : launches) CHECK((*this)(kind, to, from) == cudaSuccess);
+  }
+
   uint32_t *buffers[4];
   uint32_t *&a = buffers[0], *&b = buffers[1], *&c = buffers[2], *&d = buffers[3];
   cudaStream_t stream = make_stream();
 
  private:
-  const cudaLibrary_t library_ = load_library(early_text());
+  const cudaLibrary_t library_ = load_kernels();
 };
 
 /// Runs two kernels; c is kOld + 2 if the second one reads the result of the first one.
@@ -125,8 +135,7 @@ IS_NOTICED("an early kernel that reads without waiting") {
 
 IS_NOTICED("an early kernel that writes without waiting") {
   const Turns turn;
-  CHECK(turn(kWaits, turn.b, turn.a) == cudaSuccess);
-  CHECK(turn(kHasty, turn.a, turn.c) == cudaSuccess);
+  turn.run({{kWaits, turn.b, turn.a}, {kHasty, turn.a, turn.c}});
   require_words(turn.b, kOld + 1);
 }
 
@@ -155,26 +164,22 @@ IS_NOTICED("a kernel without wait between two that wait") {
 
 TEST_CASE("case: a kernel that reads data from before a kernel without wait", "[.]") {
   const Turns turn;
-  CHECK(turn(kWaits, turn.b, turn.a) == cudaSuccess);
-  CHECK(turn(kHasty, turn.d, turn.c) == cudaSuccess);
-  CHECK(turn(kWaits, turn.a, turn.b) == cudaSuccess);
+  turn.run({{kWaits, turn.b, turn.a}, {kHasty, turn.d, turn.c}, {kWaits, turn.a, turn.b}});
   CHECK(cudaStreamSynchronize(turn.stream) == cudaSuccess);
 }
 
 TEST_CASE("case: a kernel that reads data from before a kernel that waits", "[.]") {
   const Turns turn;
-  CHECK(turn(kWaits, turn.b, turn.a) == cudaSuccess);
-  CHECK(turn(kWaits, turn.d, turn.c) == cudaSuccess);
-  CHECK(turn(kWaits, turn.a, turn.b) == cudaSuccess);
+  turn.run({{kWaits, turn.b, turn.a}, {kWaits, turn.d, turn.c}, {kWaits, turn.a, turn.b}});
   require_words(turn.a, kOld + 2);
 }
 
 TEST_CASE("case: an early kernel after two that wait before they allow it", "[.]") {
   // The last kernel begins after the end of the first one.
   const Turns turn;
-  CHECK(turn(kAllowsAtTheEnd, turn.b, turn.a) == cudaSuccess);
-  CHECK(turn(kAllowsAtTheEnd, turn.d, turn.c) == cudaSuccess);
-  CHECK(turn(kHasty, turn.a, turn.b) == cudaSuccess);
+  turn.run({{kAllowsAtTheEnd, turn.b, turn.a},
+            {kAllowsAtTheEnd, turn.d, turn.c},
+            {kHasty, turn.a, turn.b}});
   require_words(turn.a, kOld + 2);
 }
 
@@ -188,9 +193,7 @@ IS_NOTICED("a graph of early kernels with one that does not wait") {
 
 IS_REPORTED("an early kernel that faults", "trap") {
   const Turns turn;
-  CHECK(turn(kWaits, turn.b, turn.a) == cudaSuccess);
-  CHECK(turn(kFaults, turn.c, turn.b) == cudaSuccess);
-  CHECK(turn(kWaits, turn.a, turn.c) == cudaSuccess);
+  turn.run({{kWaits, turn.b, turn.a}, {kFaults, turn.c, turn.b}, {kWaits, turn.a, turn.c}});
   CHECK(cudaStreamSynchronize(turn.stream) == cudaErrorLaunchFailure);
 }
 

@@ -14,9 +14,6 @@ namespace {
 
 /// Empty kernels with launch bounds.
 constexpr char kLimited[] = R"(
-.version 7.8
-.target sm_75
-.address_size 64
 .visible .entry bounded() .maxntid 64, 1, 1 .minnctapersm 4 { ret; }
 .visible .entry shared() {
   .shared .align 4 .b8 buffer[1024];
@@ -28,9 +25,6 @@ constexpr char kLimited[] = R"(
 
 /// Kernels for sm_90 with cluster bounds; `shaped` traps in a cluster of another shape.
 constexpr char kLimitedClusters[] = R"(
-.version 7.8
-.target sm_90
-.address_size 64
 .visible .entry shaped() .reqntid 16, 2 .reqnctapercluster 1, 2 {
   .reg .b32 %r;
   .reg .pred %p;
@@ -173,7 +167,7 @@ PASSES_IN_EVERY_ORDER("cluster limits") {
 }
 
 PASSES_IN_EVERY_ORDER("required block and cluster shapes") {
-  const cudaLibrary_t library = load_library(kLimitedClusters);
+  const cudaLibrary_t library = load_library(kLimitedClusters, "sm_90");
   const void *shaped = kernel_of(library, "shaped"), *ranked = kernel_of(library, "ranked");
   const dim3 grid(2, 2), block(16, 2);
   CHECK(launch(shaped, grid, block) == cudaSuccess);
@@ -342,9 +336,7 @@ IS_REPORTED("a fault stops the device until it is reset", "FAULT") {
 }
 
 IS_REPORTED("unsupported PTX", "frobnicate") {
-  constexpr char kText[] =
-      ".version 7.8\n.target sm_75\n.address_size 64\n"
-      ".visible .entry strange() { frobnicate.u32; ret; }";
+  constexpr char kText[] = ".visible .entry strange() { frobnicate.u32; ret; }";
   CHECK(launch(kernel_of(load_library(kText), "strange"), dim3(1), dim3(1)) ==
         cudaErrorInvalidKernelImage);
 }

@@ -193,10 +193,7 @@ namespace {
 
 /// Loads a kernel without parameters.
 const void *load(const std::string &body) {
-  return kernel_of(
-      load_library(".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n" +
-                   body + "ret;\n}\n"),
-      "k");
+  return kernel_of(load_library(".visible .entry k()\n{\n" + body + "ret;\n}\n"), "k");
 }
 
 /// Returns a body that uses this many bytes of local memory.

@@ -104,10 +104,9 @@ void register_function(void **binary, const char *stub, const char *name) {
 
 /// Returns a module with a kernel `which` that stores a number.
 std::string which_text(const std::string &target, int number) {
-  return ".version 8.0\n.target " + target +
-         "\n.address_size 64\n.visible .entry which(.param .u64 p)\n{\n.reg .b64 %rd<2>;\n"
-         "ld.param.u64 %rd1, [p];\nst.global.u32 [%rd1], " +
-         std::to_string(number) + ";\nret;\n}\n";
+  return module_of(
+      kernel_entry("which", {"p"}, "st.global.u32 [%p], " + std::to_string(number) + ";\n"),
+      target);
 }
 
 /// Returns the number that the kernel `which` stores.
@@ -261,7 +260,7 @@ TEST_CASE("runtime: a setting without effect is reported", "[runtime]") {
   CHECK(says("SOFTGPU_EDIT", "drop frobnicate"));
   CHECK(says("SOFTGPU_EDIT", "drop st.global @7 in set"));
   const CaseResult edited =
-      run_case("case: a kernel runs", {{"SOFTGPU_EDIT", "swap add.s64=>add.u64"}});
+      run_case("case: a kernel runs", {{"SOFTGPU_EDIT", "swap mad.lo.u32=>mad.lo.s32"}});
   CHECK(edited.passed());
   CHECK(!edited.says("was never applied"));
   const CaseResult failed = run_case("case: a kernel runs", {{"SOFTGPU_FAIL", "cudaMalloc:1"}});

@@ -68,22 +68,20 @@ TEST_CASE("map and TMA instruction must match", "[tma]") {
   other.is_im2col = true;
   load.tensor.map.rank = 3;
   CHECK_CONTAINS(load.run(load_box(other)).fault, "TMA mode and map differ");
-  Load far;
-  far.map_offset = 64;  // second half of the map and the following bytes
-  CHECK_CONTAINS(far.run().fault, "no tensor map");
-  Load misaligned;
-  misaligned.map_offset = 32;
-  CHECK_CONTAINS(misaligned.run().fault, "misaligned tensor map");
-  Load narrow;
-  narrow.tensor.map.box[0] = 3;
-  CHECK_CONTAINS(narrow.run().fault, "rows of 12 bytes");
+  const auto fault_with = [](void (*change)(Load &, TensorMap &)) {
+    Load changed;
+    change(changed, changed.tensor.map);
+    return changed.run().fault;
+  };
+  // The second half of the map and the following bytes.
+  CHECK_CONTAINS(fault_with([](auto &l, auto &) { l.map_offset = 64; }), "no tensor map");
+  CHECK_CONTAINS(fault_with([](auto &l, auto &) { l.map_offset = 32; }), "misaligned tensor map");
+  CHECK_CONTAINS(fault_with([](auto &, auto &m) { m.box[0] = 3; }), "rows of 12 bytes");
+  CHECK_CONTAINS(fault_with([](auto &, auto &m) { m.fills_nan = true; }), "fills with NaN");
   Load large;  // 4 GiB
   large.tensor.map.rank = 5;
   large.tensor.map.box = {4, 256, 256, 256, 16};
   CHECK_CONTAINS(large.run().fault, "4294967296 bytes, which exceeds shared memory");
-  Load fills;
-  fills.tensor.map.fills_nan = true;
-  CHECK_CONTAINS(fills.run().fault, "fills with NaN");
 }
 
 TEST_CASE("TMA load rows must begin at a multiple of 16 bytes", "[tma]") {
