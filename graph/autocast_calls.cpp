@@ -31,9 +31,8 @@ mp_autocast_config_t default_config(const mp_dtype_t &dtype_low) {
 
 void check_config(const mp_autocast_config_t &c) {
   require_enum(c.preset, "config->preset");
-  require_dtype(c.dtype_low, "config->dtype_low");
-  MP_REQUIRE(is_half(c.dtype_low), MP_ERROR_INVALID_ARGUMENT, "config->dtype_low = ", c.dtype_low,
-             " must be a 16-bit floating-point type");
+  MP_REQUIRE(is_float(enum_value(c.dtype_low)) && is_half(c.dtype_low), MP_ERROR_INVALID_ARGUMENT,
+             "config->dtype_low = ", c.dtype_low, " must be a 16-bit floating-point type");
   require_enum(c.level, "config->level");
   require_flags(c.flags,
                 MP_AUTOCAST_FLAG_NO_ENVIRONMENT | MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE |

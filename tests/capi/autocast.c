@@ -289,6 +289,8 @@ static void test_policies(void) {
   mp_autocast_result_t result = result_of(&results);
   INVALID(mp_autocast_rewrite, (p, NULL, &g, &result), "MP_BF16");
   mp_autocast_destroy(p);
+  c.dtype_low = MP_DTYPE_NONE;
+  INVALID(mp_autocast_create, (&p, &c), "config->dtype_low = MP_DTYPE_NONE must be a 16-bit");
 }
 
 static void test_calls(void) {
