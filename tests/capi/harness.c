@@ -25,13 +25,13 @@ static void count_errors(mp_log_level_t level, const char *message, void *user) 
   snprintf(logged.last, sizeof logged.last, "%s", message);
 }
 
-/* ---------------------------------------------------------------- memory */
-
 mp_dtype_t invalid_dtype(void) {
   int dtype = MP_FP16;
   while (mp_dtype_size((mp_dtype_t)dtype) != 0) dtype++;
   return (mp_dtype_t)dtype;
 }
+
+/* ---------------------------------------------------------------- memory */
 
 void *at(size_t offset) {
   return arena + offset;
