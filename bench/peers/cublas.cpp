@@ -15,7 +15,9 @@ std::optional<DynamicLibrary> lt;    ///< set by CublasLt
 std::optional<DynamicLibrary> blas;  ///< set by Cublas
 
 cudaDataType_t cublas_type(mp_dtype_t dtype) {
+  static_assert(mp::float_type(MP_FP16).cuda == CUDA_R_16F);
   static_assert(mp::float_type(MP_BF16).cuda == CUDA_R_16BF);
+  static_assert(mp::float_type(MP_FP32).cuda == CUDA_R_32F);
   return static_cast<cudaDataType_t>(mp::float_type(dtype).cuda);
 }
 cublasOperation_t operation(mp_op_t op) {

@@ -15,7 +15,9 @@ inline std::optional<DynamicLibrary> dnn;  ///< set by Cudnn
 #define MPBENCH_CUDNN(function) MPBENCH_FUNCTION(*dnn, function)
 
 inline cudnnDataType_t cudnn_type(mp_dtype_t dtype) {
+  static_assert(mp::float_type(MP_FP16).cudnn == CUDNN_DATA_HALF);
   static_assert(mp::float_type(MP_BF16).cudnn == CUDNN_DATA_BFLOAT16);
+  static_assert(mp::float_type(MP_FP32).cudnn == CUDNN_DATA_FLOAT);
   return static_cast<cudnnDataType_t>(mp::float_type(dtype).cudnn);
 }
 
