@@ -181,6 +181,7 @@ def _from_interface(array: Any, interface: Dict[str, Any], device: Any) -> View:
     if typestr.startswith(">"):
         raise TypeError(f"elements of {typestr!r} are big-endian, which is not supported; "
                         f"convert with x.astype({'<' + typestr[1:]!r})")
+    # "<u2" can be integers: types that are stored as bits are found by the name of the dtype.
     kinds = {row[2]: name for name, row in DTYPES.items() if row[2] != "<u2"}
     name = kinds.get(typestr)
     if name is None:
