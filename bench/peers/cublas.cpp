@@ -42,11 +42,18 @@ namespace {
 
 /// The bias and its gradient are one column of the column-major D; aux is the input of GELU.
 cublasLtEpilogue_t lt_epilogue(Epilogue epilogue) {
-  constexpr cublasLtEpilogue_t kOfMpcore[] = {
-      CUBLASLT_EPILOGUE_DEFAULT,       CUBLASLT_EPILOGUE_BIAS,        CUBLASLT_EPILOGUE_RELU_BIAS,
-      CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU_BGRAD, CUBLASLT_EPILOGUE_DEFAULT,
-      CUBLASLT_EPILOGUE_DEFAULT};
-  return kOfMpcore[static_cast<size_t>(epilogue)];
+  switch (epilogue) {
+    case Epilogue::kBias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::kBiasRelu:
+      return CUBLASLT_EPILOGUE_RELU_BIAS;
+    case Epilogue::kBiasGeluAux:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case Epilogue::kDgeluDbias:
+      return CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    default:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+  }
 }
 
 }  // namespace
