@@ -17,7 +17,7 @@
 
 namespace mp::MP_TARGET {
 
-/// 16-bit types: X(type, name in PTX, type of CUDA, enumerator).
+/// 16-bit types in the order of kHalfTypes: X(type, name in PTX, type of CUDA, enumerator).
 #define MP_HALF_TYPES(X)          \
   X(half, "f16", __half, MP_FP16) \
   X(bf16, "bf16", __nv_bfloat16, MP_BF16)
