@@ -282,7 +282,7 @@ Output conform_im2col_store(const Device &device, Mistake mistake) {
         const auto column = [&](int i) { return i % columns; };
         const auto row = [&](int i) { return i / columns % rows; };
         const auto image = [&](int i) { return i / columns / rows; };
-        run(device, "store_pixels", store_box<4>,
+        run(device, "store_box", store_box<4>,
             {1, kThreads, static_cast<size_t>(box.box_bytes()) + kSwizzlePeriodBytes},
             {im2col_map(spec),
              {c, column(place), row(place), image(place)},
