@@ -17,7 +17,8 @@ struct Campaign {
   /// completed the calls, so that leaks can be counted.
   bool is_cold = false;
   int threads = 1;  ///< several make the order of requests vary
-  /// Later requests repeat those of other nodes of a graph: only every tenth one fails.
+  /// Last of the requests that all fail.  Of later ones, which repeat those of other nodes of a
+  /// graph, every tenth fails.
   int64_t all_until = INT64_MAX;
 
   int64_t request_after(int64_t at) const { return at + (at < all_until ? 1 : 10); }

@@ -50,7 +50,7 @@ void rewrite() {
   progress().add(mp_status_string(status));
 }
 
-/// Injects failed allocations.
+/// Injects failed allocations into calls that read or write files.
 void check_file_access(int64_t all_until) {
   const Folder folder;
   const Environment tuning({{"MP_GEMM_TUNING", folder.file("table", "host simt_64x64x16 0 0\n")}});
