@@ -98,7 +98,7 @@ def prefix(build, run, tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def tool(request):
-    """Names of the Python program TOOL of the test file."""
+    """Functions and constants of the program whose path is TOOL in the test file."""
     return types.SimpleNamespace(**runpy.run_path(str(ROOT / request.module.TOOL), run_name="tool"))
 
 
