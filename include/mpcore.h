@@ -54,8 +54,8 @@
  *  - **Memory**: only kernels dereference "device" pointers; "host" pointers are read or written
  *    before the call returns.  The library never frees memory that it did not allocate.
  *  - **Workspaces** are device memory, 256-byte aligned, whose contents later calls do not use.  If
- *    a workspace is not optional, a size below the result of the workspace query returns
- *    MP_ERROR_WORKSPACE_TOO_SMALL.
+ *    a workspace is not documented as optional, it must have the size that the workspace query
+ *    returns (MP_ERROR_WORKSPACE_TOO_SMALL).  If that size is 0, it may be NULL.
  *  - **Matrices** are row-major.  `ld` is the distance, in elements, between the starts of
  *    consecutive rows.
  *  - **Rounding**: fp32 -> fp16/bf16 rounds to nearest, ties to even.  Overflow becomes infinity:
