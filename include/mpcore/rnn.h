@@ -191,9 +191,8 @@ MP_API mp_status_t mp_rnn_get_plan(mp_context_t context, const mp_rnn_desc_t *de
                                    mp_plan_t *plan);
 
 /** Computes y, hn and cn, and fills the reserve for the backward passes.
- *  @param tensors    host: weights, lengths or batch_sizes, dropout_offset, x, h0, c0, y, hn, cn,
- *                    reserve.
- *  @param workspace  device, 256-byte aligned; its contents are not used by later calls.
+ *  @param tensors  host: weights, lengths or batch_sizes, dropout_offset, x, h0, c0, y, hn, cn,
+ *                  reserve.
  *
  *  If timesteps is 0, hn = h0 and cn = c0; backward, dh0 = dhn and dc0 = dcn.
  *
