@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h> /* memset, in MP_INIT_STRUCT */
 
-/* Begin and end of declarations, which have C linkage in C++ too. */
+/* Begin and end of the declarations of a header, which have C linkage in C++. */
 #ifdef __cplusplus
 #define MP_BEGIN_C extern "C" {
 #define MP_END_C }
