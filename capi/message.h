@@ -1,5 +1,5 @@
-// Text of messages: names of enumerators, and lines in a fixed buffer, which can report running out
-// of memory.
+// Text of messages: names of enumerators, macros for lists of names, and lines in a fixed buffer,
+// which can report running out of memory.
 #pragma once
 
 #include <algorithm>
@@ -43,6 +43,8 @@ Enumerators enumerators_of();
 
 /// Returns the name of an enumerator, or nullptr if `value` is not in `all`.
 const char *name_of(Enumerators all, int32_t value);
+
+// ---------------------------------------------------------------------------- lists of names
 
 // MP_FOR_EACH applies X to each of the other arguments, up to 64; more do not compile.  Source:
 // David Mazieres, Recursive macros with C++20 __VA_OPT__.
