@@ -1,4 +1,4 @@
-// Plans as text, mp_plan_t: plans that users keep, and plans of recurrent layers.
+// Plans as text; mp_plan_t, a plan that users keep; plans of recurrent layers.
 #include "capi/plan_cache.h"
 
 #include <algorithm>
