@@ -121,7 +121,7 @@ struct Operation {
   /// are gradients.
   void (*infer)(Graph &graph, const Node &node) = nullptr;
   /// Appends nodes that compute the gradients of the inputs from those of the outputs.  By default,
-  /// the operation TypeGrad computes all of them.
+  /// the operation TypeGrad computes all of them.  Not called for operations of the backward pass.
   void (*differentiate)(Gradients &gradients, const Node &node) = append_gradient_node;
 
   bool input_has(size_t i, PortFlags flag) const { return i < kMaxPorts && inputs[i].has(flag); }
