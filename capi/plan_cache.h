@@ -164,8 +164,9 @@ inline int64_t k_of(const RaggedShape &shape) {
   return shape.all.k;
 }
 
-/// Returns the plan of a call.  With k = 0 it multiplies nothing: the library chooses the kernel,
-/// and a complete plan allows no workspace, so that bits of dbias do not depend on it.
+/// Returns the plan of a call, like find_plan.  A call with k = 0 multiplies nothing: the library
+/// chooses the kernel, and a complete plan allows no workspace, so that bits of dbias do not depend
+/// on it.
 template <class Shape>
 GemmPlan find_call_plan(const Context &context, const Shape &shape, const RequestedPlan &requested,
                         size_t workspace_bytes) {

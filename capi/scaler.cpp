@@ -235,7 +235,8 @@ void require_count_within(int64_t value, const char *name, int64_t end, const ch
              " is outside [0, ", end_name, "] = [0, ", end, "]");
 }
 
-/// Checks the counters.  Each counts a subset of an earlier one, such as overflows of skipped.
+/// Checks that each counter is at most the counter of which it counts a part, such as overflows of
+/// skipped.
 void check_counts(const mp_scaler_state_t &state) {
   require_count_within(state.steps, "state->steps", kMaxSteps, "2^52");
   require_count_within(state.skipped, "state->skipped", state.steps, "steps");

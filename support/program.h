@@ -18,7 +18,8 @@ struct HelpRequest {
   std::string text;
 };
 
-/// Returns the exit code of a program that ends with `code`: not 0 if printed text is lost.
+/// Returns the exit code of a program that ends with `code`: `code`, but 1 instead of 0 if printed
+/// text is lost.
 inline int code_after_printing(const char *name, int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   std::fprintf(stderr, "%s: cannot write to standard output\n", name);
@@ -42,7 +43,8 @@ int run_guarded(const char *name, Run run) {
   }
 }
 
-/// Runs the body of main() like run_guarded(), but returns 1 if standard output cannot be written.
+/// Runs the body of main().  Returns the exit code of run_guarded(), but 1 instead of 0 if printed
+/// text is lost.
 template <typename Run>
 int run_program(const char *name, Run run) {
   return code_after_printing(name, run_guarded(name, run));

@@ -34,7 +34,8 @@ class WorkLeft {
   double share() const {
     return total_cost_ > 0 ? std::clamp(done_cost_ / total_cost_, 0.0, 1.0) : 1.0;
   }
-  /// Returns the remaining time at the average time per cost of the finished jobs, if there is one.
+  /// Returns the remaining time at the average time per cost of the finished jobs; empty before the
+  /// first one has finished.
   std::optional<double> seconds_left() const {
     if (!(done_cost_ > 0)) return std::nullopt;
     return seconds_ / done_cost_ * std::max(0.0, total_cost_ - done_cost_);

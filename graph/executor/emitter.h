@@ -158,7 +158,7 @@ struct MaskArgs {
 
 class DropoutMask {
  public:
-  /// Creates the mask of no dropout.
+  /// Creates a mask that drops nothing.
   DropoutMask() = default;
   /// @param node    its attributes p and seed are the last two
   /// @param offset  optional input of the node
