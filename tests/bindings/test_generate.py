@@ -42,6 +42,8 @@ FAULTS = {
          f"{CPP}: rnn_backward_data passes get(), &desc, &tensors, workspace.data, workspace.bytes, nullptr to "),
         (CPP, r"mp_loss_workspace_size, get\(\), &desc", "mp_loss_workspace_size, &desc, get()",
          f"{CPP}: loss_workspace_size passes &desc, get() to mp_loss_workspace_size("),
+        (CPP, r"(mp_gemm_explain, get\(\), &desc), epilogue", r"\1",
+         f"{CPP}: gemm_explain passes get(), &desc to mp_gemm_explain(context, desc, epilogue, text, bytes)"),
         (CPP, "mp_rnn_backward_weights\\(", "mp_rnn_backward_data(",
          f"{CPP}: rnn_backward_weights calls mp_rnn_backward_data"),
         (CPP, r"(glu_forward\(.*\n.* stream) = nullptr", r"\1", f"{CPP}: glu_forward requires a stream\n"),
