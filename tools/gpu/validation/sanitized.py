@@ -32,7 +32,7 @@ TESTS = {
     "layout: small, odd and aligned images": "transpose_tiles",
     "accumulate: overflows of opposite signs do not cancel": "accumulate_list",
     "step lists: empty tensors first, last, in the middle and alone": "update_list measure_tensors",
-    "query: a non-finite amax is an overflow": "update_scaler_alone",
+    "scaler state: amax distinguishes NaN from infinity": "update_scaler_alone",
     "clip: the factor equals the documented formula": "clip_alone",
     "optimizer options: the loss of the regularizers is exact": "measure_master",
     "model: the default rounds to nearest and clamps": "copy_list",
