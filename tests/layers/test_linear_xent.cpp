@@ -23,12 +23,40 @@ void check_composed(LinearXentCase c, bool is_repeated = true) {
 TEST_CASE("linear xent: chunks of rows have the bits of mp_gemm and mp_softmax_xent", "[xent]") {
   for (const mp_dtype_t dtype : kDtypes)
     for (const int64_t rows :
-         {int64_t{1}, kChunkRows - 1, kChunkRows, kChunkRows + 1, 2 * kChunkRows + 1})
-      check_composed(integer_case(dtype, rows, 9, 32, 4100));
+         {int64_t{1}, kChunkRows - 1, kChunkRows, kChunkRows + 1, 2 * kChunkRows + 1}) {
+      LinearXentCase c = integer_case(dtype, rows, 9, 32, 4100);
+      check_composed(c, false);
+      for (size_t i = 4; i < c.labels.size(); i += 5) c.labels[i] = c.desc.ignore_label;
+      c.desc.flags |= MP_XENT_FLAG_ACCUMULATE;
+      c.before = 3.0f;
+      c.padding = 5;
+      check_composed(c);
+    }
 }
 
 TEST_CASE("linear xent: chunks of 112 rows with half a million classes", "[xent][long]") {
-  check_composed(integer_case(MP_FP32, 113, 2, 1 << 19, 4150), false);
+  // All rows but three are ignored: the composition of all would take gigabytes.
+  constexpr int64_t kWidth = 2, kKept[] = {0, 111, 112};
+  LinearXentCase c = integer_case(MP_FP32, 113, kWidth, 1 << 19, 4150);
+  LinearXentCase kept = integer_case(MP_FP32, 3, kWidth, 1 << 19, 4151);
+  c.padding = 3;
+  c.count = kept.count = 3.0f;
+  std::ranges::fill(c.labels, c.desc.ignore_label);
+  c.w = kept.w;
+  for (int64_t i = 0; i < 3; i++) {
+    c.labels[static_cast<size_t>(kKept[i])] = kept.label(i);
+    for (int64_t p = 0; p < kWidth; p++) c.x.at(0, kKept[i], p) = kept.x.at(0, i, p);
+  }
+  const LinearXentResult all = run(c);
+  LinearXentResult got{{}, {}, all.loss, all.correct, kept.x, all.dw, all.dbias};
+  for (int64_t i = 0; i < 3; i++) {
+    got.row_loss.push_back(all.row_loss[static_cast<size_t>(kKept[i])]);
+    got.lse.push_back(all.lse[static_cast<size_t>(kKept[i])]);
+    for (int64_t p = 0; p < kWidth; p++) got.dx.at(0, i, p) = all.dx.at(0, kKept[i], p);
+  }
+  const XentResult want = compose(kept);
+  check_same_losses(got, want);
+  check_gradients(kept, want.dlogits, got);
 }
 
 TEST_CASE("linear xent: losses have the bits of mp_gemm and mp_softmax_xent", "[xent][short]") {
