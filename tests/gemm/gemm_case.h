@@ -25,7 +25,7 @@ struct GemmCase : OutputCase {
   int64_t m = 1, n = 1, k = 1;
   std::string op = "NN";  ///< op_a, op_b
   int64_t batch = 1;
-  bool shared_a = false, shared_b = false;  ///< one matrix for all batch items
+  bool shared_a = false, shared_b = false;  ///< one matrix for all items; groups: shared_a only
   bool pointers = false;                    ///< mp_gemm_batched
   bool in_place = false;                    ///< D is C
   int64_t pad = 0;                          ///< ld is at least the row length + pad ...

@@ -20,7 +20,8 @@ GemmCase product_of(const GemmCase &c, size_t index) {
   product.special = item.infinite ? Special::kInfinity : Special::kNone;
   product.place = Place::kMiddle;
   product.found_inf = false;
-  product.seed = c.seed + static_cast<int64_t>(index);
+  // Products that share A have the same m, k and seed, which gives them the same A.
+  if (!c.shared_a) product.seed = c.seed + static_cast<int64_t>(index);
   return product;
 }
 
@@ -43,7 +44,10 @@ mp_gemm_desc_t GroupRun::desc(const std::string &kernel) const {
 
 std::vector<mp_gemm_group_item_t> GroupRun::items() const {
   std::vector<mp_gemm_group_item_t> items;
-  for (const auto &product : products_) items.push_back(product->group_item());
+  for (const auto &product : products_) {
+    items.push_back(product->group_item());
+    if (case_.shared_a) items.back().A = items.front().A;
+  }
   return items;
 }
 

@@ -69,6 +69,11 @@ TEST_CASE("gemm group: row padding stays unchanged", "[gemm][wgmma][short]") {
       "items=67x131x45+5,64x64x64,3x9x80+2,130x7x16+40 op=TN types=each beta=1 multiple=1|8");
 }
 
+TEST_CASE("gemm group: products may share A", "[gemm][short]") {
+  // Weight gradients of layers with the same input: dW_i = X^T dY_i.
+  check_group("items=40x16x72,40x64x72,40x8x72 op=TN types=each shared_a=1");
+}
+
 TEST_CASE("gemm group: one misaligned product among aligned ones", "[gemm][short]") {
   for (const std::string stray : {"a", "b", "c", "d", "abcd"})
     check_group("items=65x130x72,33x64x40@" + stray + ",128x64x64 op=NT types=each beta=1");
