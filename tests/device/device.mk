@@ -71,7 +71,7 @@ SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mpte
 # Kernels whose PTX or selection differs from sm_90; all others run the same PTX there
 # (UP_TO_SM75, UP_TO_SM80).
 SOFTGPU_SM80 = "sm_80: gemm, conv, rnn::$(ON_SOFTGPU) --arch 80 $(BUILD)/tests/mptests \
-  '[gemm]~[long]$(SOFTGPU_LEFT_OUT),[conv]~[long]$(SOFTGPU_LEFT_OUT),conv: typical layers are exact in every type,[rnn]~[long]$(SOFTGPU_LEFT_OUT)'"
+  '[gemm]~[long]$(SOFTGPU_LEFT_OUT),[conv]~[long]$(SOFTGPU_LEFT_OUT),[rnn]~[long]$(SOFTGPU_LEFT_OUT),conv: typical layers are exact in every type,*order and type is exact on every shape,conv: many generated problems,conv epilogue: many generated*,rnn: many integer*'"
 # A build without code for the device's architecture: bodies of newer kernels are empty.
 SOFTGPU_OLDER_CODE = "sm_80 with code for sm_75: GEMM, attention::SOFTGPU_CODE=75 $(ON_SOFTGPU) --arch 80 $(BUILD)/tests/mptests \
   'gemm: every kernel and order is exact,attention: head dimensions'"
