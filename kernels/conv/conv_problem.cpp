@@ -212,7 +212,7 @@ const char *why_no_im2col(const ConvProblem &p) {
   if (std::max(s.stride_h, s.stride_w) > kMaxIm2colStride) return "requires strides of at most 8";
   const FilterReach h = filter_reach(p.op, axis_h(s)), w = filter_reach(p.op, axis_w(s));
   if (std::max(h.reach, w.reach) > kMaxIm2colOffset)
-    return "requires taps at most 255 pixels apart";
+    return "requires offsets of taps in x (dgrad: dy) at most 255 apart";
   return why_no_tensor_layout(im2col_spec(p, kTapBlock));
 }
 

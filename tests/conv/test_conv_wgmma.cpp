@@ -199,7 +199,7 @@ TEST_CASE("conv wgmma: the limits of im2col TMA are supported and exceeded limit
         "layer=1,1,260,8,8,1,131 op=dgrad cd=fp16"})
     CHECK(refusal(line) == "requires corners of the pixel box from -128 to 127");
   CHECK(refusal("layer=1,1,300,8,8,1,2 pad_left=128 dilation_w=256") ==
-        "requires taps at most 255 pixels apart");
+        "requires offsets of taps in x (dgrad: dy) at most 255 apart");
   CHECK(refusal("layer=1,5,5,16,16,3,3 pad=1 groups=2") == "requires groups = 1");
   for (const char *const line : {"layer=1,5,5,12,16,3,3 pad=1", "layer=1,5,5,16,12,3,3 pad=1"})
     CHECK(refusal(line) == "requires c and k to be multiples of 8");
