@@ -114,8 +114,9 @@ void is_reported(const std::string &name, const std::string &text, const Environ
 std::string kernel_entry(const std::string &name, const std::vector<std::string> &pointers,
                          const std::string &body, const std::string &parameters) {
   std::string declared, text =
-                            ".reg .b32 %i, %r;\n.reg .b64 %a;\nmov.u32 %i, %tid.x;\n"
-                            "mad.lo.u32 %i, %ctaid.x, %ntid.x, %i;\n";
+                            ".reg .b32 %i, %r, %t;\n.reg .b64 %a;\nmov.u32 %t, %tid.x;\n"
+                            "mov.u32 %r, %ntid.x;\nmov.u32 %i, %ctaid.x;\n"
+                            "mad.lo.u32 %i, %i, %r, %t;\n";
   for (const std::string &p : pointers) {
     declared += (declared.empty() ? "" : ", ") + (".param .u64 " + p);
     text += ".reg .b64 %" + p + ";\nld.param.u64 %" + p + ", [" + p + "];\nmad.wide.u32 %" + p +

@@ -171,11 +171,11 @@ TEST_CASE("case: counters of regions", "[.]") {
   const uint64_t num_warps = 2 * kCount / 32;
   CHECK(kernel["name"] == "increment");
   CHECK(kernel["blocks"] == num_warps);
-  CHECK(kernel["issue_slots"] == 8 * num_warps);
+  CHECK(kernel["issue_slots"] == 10 * num_warps);
   CHECK(kernel["classes"]["global"] == 2 * num_warps);
   CHECK(kernel["classes"]["param"] == num_warps);
   CHECK(kernel["classes"]["integer"] == 3 * num_warps);
-  CHECK(kernel["classes"]["move"] == num_warps);
+  CHECK(kernel["classes"]["move"] == 3 * num_warps);
   CHECK(kernel["classes"]["control"] == num_warps);
   const json sectors = {{"requests", num_warps},
                         {"bytes", 128 * num_warps},

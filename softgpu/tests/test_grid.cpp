@@ -12,7 +12,7 @@ using Words = Buffer<uint32_t>;
 Kernel kernel_of_special(const std::string &name) {
   std::string text = "mov.u32 %i, 0;\n";  // the index of the thread in the grid
   for (const std::string axis : {"ctaid.z", "ctaid.y", "ctaid.x", "tid.z", "tid.y", "tid.x"})
-    text += "mad.lo.u32 %i, %i, %n" + axis + ", %" + axis + ";\n";
+    text += "mov.u32 %n, %n" + axis + ";\nmov.u32 %r, %" + axis + ";\nmad.lo.u32 %i, %i, %n, %r;\n";
   return Kernel(body_text(1, text + "mad.wide.u32 %a, %i, 4, %p0;\nmov.u32 %r, " + name +
                                  ";\nst.global.u32 [%a], %r;\n"));
 }
