@@ -103,7 +103,7 @@ Outcome Kernel::launch(const Shape &shape, const std::vector<std::string> &argum
 }
 
 std::vector<uint32_t> words_of(const Kernel &kernel, size_t count, const Shape &shape) {
-  Buffer<uint32_t> words(count);
+  Buffer<uint32_t> words(count, kNotStored);
   const Outcome outcome = kernel(shape, words);
   INFO(outcome);
   REQUIRE(outcome.is_clean());

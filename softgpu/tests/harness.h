@@ -125,8 +125,9 @@ class Kernel {
   std::unique_ptr<Program> program_;
 };
 
-/// Launches a kernel with one buffer of words, and returns the words.  Fails unless the outcome is
-/// clean.
+constexpr uint32_t kNotStored = 0xABADCAFE;
+/// Launches a kernel with one buffer of words, and returns the words: kNotStored if the kernel does
+/// not store them.  Fails unless the outcome is clean.
 std::vector<uint32_t> words_of(const Kernel &, size_t count, const Shape & = {});
 
 /// Returns a module with one kernel `test`.
