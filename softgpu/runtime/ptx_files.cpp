@@ -182,15 +182,15 @@ std::string FatImage::text() const {
 }
 
 Module *FatImage::module() {
-  if (read) return *read;
-  read = nullptr;
+  if (parsed) return *parsed;
+  parsed = nullptr;
   try {
     const std::string name = "fat binary, sm_" + std::to_string(target.arch);
-    read = add_module(name, std::make_shared<const std::string>(text()));
+    parsed = add_module(name, std::make_shared<const std::string>(text()));
   } catch (const ptx::Error &error) {
     std::fprintf(stderr, "softgpu: %s\n", error.what());
   }
-  return *read;
+  return *parsed;
 }
 
 std::vector<FatImage> images_of(const void *fat_binary) {

@@ -17,7 +17,7 @@ struct FatImage {
   const std::byte *data;
   size_t size, unpacked_size;
   uint64_t compression;
-  std::optional<Module *> read{};  ///< the module if it has been parsed
+  std::optional<Module *> parsed{};  ///< result of module(), after its first call
 
   /// Returns the module, or null if it cannot be parsed; the error is reported once.
   Module *module();
