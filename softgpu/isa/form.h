@@ -83,7 +83,8 @@ using Wide =
 
 /// Returns the bytes of a register for a value of the type, as in ptx::Register::width.
 constexpr int register_width(Type type) {
-  const bool is_wide = (type >= Type::kB64 && type <= Type::kS64) || type == Type::kF64;
+  const bool is_wide =
+      type == Type::kB64 || type == Type::kU64 || type == Type::kS64 || type == Type::kF64;
   return type == Type::kPred ? 1 : is_wide ? 8 : 4;
 }
 
