@@ -89,6 +89,7 @@ enum class ElementType : uint8_t {
 
 /// Returns the size of an element in bytes.
 constexpr uint32_t size_of(ElementType type) {
+  // Same order as ElementType.
   constexpr uint8_t kSizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
   return kSizes[static_cast<size_t>(type)];
 }
