@@ -204,7 +204,7 @@ struct Fastest {
 };
 
 Fastest find_fastest(const GemmShape &shape, const PlanRequest &request) {
-  Fastest fastest;
+  Fastest fastest{};
   for_each_gemm(shape, request, [&](const KeyedGemm &entry) {
     if (entry.key < fastest.of_all.key) fastest.of_all = entry;
     if (entry.key < fastest.that_fits.key && entry.workspace_bytes <= request.workspace_bytes)
