@@ -17,8 +17,8 @@ namespace {
 
 // ---------------------------------------------------------------------------- tensor maps
 
-/// Im2colSpec.  A tiled map is an im2col map of one image.  Past the end of a row, its boxes
-/// continue far before the next row, outside the tensor.
+/// Fields of an Im2colSpec.  A tiled map is an im2col map of one image: x, y and z are its channel,
+/// column and row.
 struct TensorMapFields {
   std::byte *base;
   int64_t extent[4], stride_bytes[3];  ///< strides of dimensions 1, 2, 3
@@ -57,6 +57,7 @@ TensorMap encode(const TensorMapSpec &spec) {
                         .dtype = spec.dtype,
                         .extent = {spec.extent[0], spec.extent[1], spec.extent[2], 1},
                         .stride = {spec.stride[0], spec.stride[1], 0},
+                        // After the last y, a box continues here, outside the tensor.
                         .lower = {INT32_MIN, 0},
                         .upper = {0, 0},
                         .step = {1, 1},
