@@ -60,7 +60,8 @@ MP_HD int clamp_to_int(int64_t x, int64_t most) {
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// Calls f(i, j, ...) for all combinations of indices below kCount and kCounts, the last index
-/// fastest.  The loops are unrolled on the device.
+/// fastest.  The loops are unrolled on the device.  Loops that end early use MP_UNROLL, as do those
+/// whose PTX would change.
 template <int kCount, int... kCounts, class F>
 [[gnu::always_inline]] MP_DEVICE void unroll(const F &f) {
   MP_UNROLL
