@@ -73,11 +73,11 @@ $(BUILD)/tests/mptests: $(call objects,,$(TEST_FOLDERS:%=tests/%) tests/support/
 	$(call link,$(CXX) $(SAN_FLAGS) $(filter %.o,$^) $(LINK_CATCH) $(LINK_LIB) -ldl -lpthread)
 
 TALLY := $(BUILD)/tests/support/testing.o $(BUILD)/tests/support/tally.o
-CATALOGUE := $(filter-out %/test_arguments.o,$(call objects,,tests/support/calls))
+CATALOG := $(filter-out %/test_arguments.o,$(call objects,,tests/support/calls))
 THREADS_OBJS := $(call objects,,tests/threads) $(addprefix $(BUILD)/tests/, \
-  soak/programs.o step/step_fixtures.o autocast/test_graph.o) $(CATALOGUE) $(TALLY)
-$(BUILD)/tests/faulttests: $(call objects,,tests/faults) $(CATALOGUE) $(TALLY)
-$(BUILD)/tests/soaktest: $(call objects,,tests/soak) $(CATALOGUE)
+  soak/programs.o step/step_fixtures.o autocast/test_graph.o) $(CATALOG) $(TALLY)
+$(BUILD)/tests/faulttests: $(call objects,,tests/faults) $(CATALOG) $(TALLY)
+$(BUILD)/tests/soaktest: $(call objects,,tests/soak) $(CATALOG)
 $(BUILD)/tests/threadtests: $(THREADS_OBJS)
 $(HOSTILE): $(LIB)
 	$(call link,$(CXX) $(filter %.o,$^) $(LINK_CATCH) $(LINK_LIB) -ldl -lpthread)

@@ -1,6 +1,6 @@
 /* Outputs that share memory with arguments that tests/support/calls/test_arguments.cpp does not
  * move: matrices in columns of a wider matrix, items of a group, arrays of pointers, and arguments
- * that no call of the catalogue has.  Matrices have 16 x 16 elements of fp32: 1 KiB. */
+ * that no call of the catalog has.  Matrices have 16 x 16 elements of fp32: 1 KiB. */
 #include "harness.h"
 
 enum { kSide = 16, kElems = kSide * kSide, kBytes = 4 * kElems };

@@ -138,8 +138,8 @@ Found run_campaign(const Entry &calls, const Campaign &campaign) {
   return campaign.is_cold ? run_cold_campaign(calls, campaign) : run_warm_campaign(calls, campaign);
 }
 
-void check_all(const Catalogue &catalogue, const Campaign &campaign) {
-  for (const Entry &calls : catalogue) {
+void check_all(const Catalog &catalog, const Campaign &campaign) {
+  for (const Entry &calls : catalog) {
     const Found found = run_campaign(calls, campaign);
     std::printf("%s: %lld faults\n", calls.name.c_str(), static_cast<long long>(found.faults));
     CHECK(found.faults > 0);

@@ -1,11 +1,11 @@
-// Runs calls of the catalogue with the faults of a kind, one per run, until a run reaches no fault.
+// Runs calls of the catalog with the faults of a kind, one per run, until a run reaches no fault.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "fault.h"
-#include "tests/support/calls/catalogue.h"
+#include "tests/support/calls/catalog.h"
 #include "tests/support/catch.h"
 
 namespace mptest::faults {
@@ -31,6 +31,6 @@ struct Found {
 Found run_campaign(const Entry &calls, const Campaign &campaign);
 
 /// Runs all rows and prints the number of faults; fails if a row has none.
-void check_all(const Catalogue &catalogue, const Campaign &campaign);
+void check_all(const Catalog &catalog, const Campaign &campaign);
 
 }  // namespace mptest::faults

@@ -3,7 +3,7 @@
 // This process does not use the library: each test forks, and its children start without library
 // state.
 //
-// With --calls NAME it makes calls of the catalogue without injected faults, and prints the call
+// With --calls NAME it makes calls of the catalog without injected faults, and prints the call
 // that failed: for the software device, which injects faults of the CUDA runtime.
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "run.h"
-#include "tests/support/calls/catalogue.h"
+#include "tests/support/calls/catalog.h"
 #include "tests/support/tally.h"
 
 namespace {
@@ -27,9 +27,9 @@ int run_alone(std::string_view name) {
   mp_set_log_callback(drop, nullptr, MP_LOG_ERROR);
   std::string findings;
   try {
-    const Catalogue catalogue = calls_named({name});
+    const Catalog catalog = calls_named({name});
     Run run(false, findings);
-    for (const Entry &calls : catalogue) calls.run(run);
+    for (const Entry &calls : catalog) calls.run(run);
     run.finish();
   } catch (const Stuck &) {
   }

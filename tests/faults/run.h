@@ -1,4 +1,4 @@
-// One run of a row of the catalogue: calls of the library under the planned fault, and their
+// One run of a row of the catalog: calls of the library under the planned fault, and their
 // results.
 //
 // A call that fails must report the documented error, and the same call must then succeed, so that

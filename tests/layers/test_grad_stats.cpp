@@ -1,9 +1,9 @@
-// found_inf and amax of all calls of the catalogue that have them, and calls without elements.
+// found_inf and amax of all calls of the catalog that have them, and calls without elements.
 //
 // The tests of each call compare both with what it stored in all of their cases (GradStats).
 #include <limits>
 
-#include "tests/support/calls/catalogue.h"
+#include "tests/support/calls/catalog.h"
 #include "tests/support/grad_stats.h"
 
 using namespace mptest;

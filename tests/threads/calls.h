@@ -1,4 +1,4 @@
-// Results of the calls of the catalogue, made in any thread at any time.
+// Results of the calls of the catalog, made in any thread at any time.
 #pragma once
 
 #include <functional>
@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "gang.h"
-#include "tests/support/calls/catalogue.h"
+#include "tests/support/calls/catalog.h"
 
 namespace mptest {
 
 /// Returns all results of call `index`; an exception names the call.
-inline Bytes run_call(const Catalogue &calls, size_t index, mp_context_t context) {
+inline Bytes run_call(const Catalog &calls, size_t index, mp_context_t context) {
   const Entry &entry = calls.at(index);
   try {
     Caller caller(context);
@@ -25,7 +25,7 @@ inline Bytes run_call(const Catalogue &calls, size_t index, mp_context_t context
 }
 
 /// Results of each call without concurrency.
-inline std::vector<Bytes> results_alone(const Catalogue &calls, mp_context_t context) {
+inline std::vector<Bytes> results_alone(const Catalog &calls, mp_context_t context) {
   std::vector<Bytes> results;
   for (size_t i = 0; i < calls.size(); ++i) results.push_back(run_call(calls, i, context));
   return results;
@@ -33,7 +33,7 @@ inline std::vector<Bytes> results_alone(const Catalogue &calls, mp_context_t con
 
 /// Returns the results of each of kThreads threads, which begin with different calls.
 inline std::vector<std::vector<Bytes>> results_of_threads(
-    const Catalogue &calls, const std::function<mp_context_t(int)> &context_of) {
+    const Catalog &calls, const std::function<mp_context_t(int)> &context_of) {
   std::vector<std::vector<Bytes>> results(kThreads, std::vector<Bytes>(calls.size()));
   together(kThreads, [&](int thread) {
     for (size_t i = 0; i < calls.size(); ++i) {
@@ -45,7 +45,7 @@ inline std::vector<std::vector<Bytes>> results_of_threads(
 }
 
 /// Returns the first call with different results, or "".
-inline std::string difference(const Catalogue &calls, const std::vector<Bytes> &results,
+inline std::string difference(const Catalog &calls, const std::vector<Bytes> &results,
                               const std::vector<Bytes> &wanted) {
   for (size_t i = 0; i < calls.size(); ++i)
     if (results.at(i) != wanted.at(i)) return calls[i].name;

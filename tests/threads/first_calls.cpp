@@ -12,7 +12,7 @@ namespace {
 /// All threads begin with the same call.
 void multiply() {
   const mptools::Context context = mptools::make_context(MP_DEVICE_HOST);
-  const Catalogue calls = all_calls();
+  const Catalog calls = all_calls();
   std::vector<Bytes> results(kThreads);
   together(kThreads, [&](int thread) {
     results[static_cast<size_t>(thread)] = run_call(calls, 0, context.get());
@@ -34,7 +34,7 @@ TEST_CASE("child: make contexts", "[.][child]") {
 
 TEST_CASE("child: call everything", "[.][child]") {
   const mptools::Context context = mptools::make_context(MP_DEVICE_HOST);
-  const Catalogue calls = all_calls();
+  const Catalog calls = all_calls();
   const auto results = results_of_threads(calls, [&](int) { return context.get(); });
   const std::vector<Bytes> wanted = results_alone(calls, context.get());
   for (const std::vector<Bytes> &mine : results) CHECK(difference(calls, mine, wanted) == "");

@@ -8,7 +8,7 @@ using namespace mptest;
 
 TEST_CASE("threads: a new context shared by all threads gives the results of one thread",
           "[threads]") {
-  const Catalogue calls = all_calls();
+  const Catalog calls = all_calls();
   const std::vector<Bytes> wanted = results_alone(calls, context());
   const mptools::Context fresh = mptools::make_context(MP_DEVICE_HOST);
   for (const auto &results : results_of_threads(calls, [&](int) { return fresh.get(); }))
@@ -16,7 +16,7 @@ TEST_CASE("threads: a new context shared by all threads gives the results of one
 }
 
 TEST_CASE("threads: a context per thread gives the results of one thread", "[threads]") {
-  const Catalogue calls = all_calls();
+  const Catalog calls = all_calls();
   const std::vector<Bytes> wanted = results_alone(calls, context());
   std::vector<mptools::Context> contexts;
   for (int i = 0; i < kThreads; ++i) contexts.push_back(mptools::make_context(MP_DEVICE_HOST));
@@ -26,7 +26,7 @@ TEST_CASE("threads: a context per thread gives the results of one thread", "[thr
 }
 
 TEST_CASE("threads: a new thread per call gives the results of one thread", "[threads]") {
-  const Catalogue calls = all_calls();
+  const Catalog calls = all_calls();
   const std::vector<Bytes> wanted = results_alone(calls, context());
   std::vector<Bytes> results(calls.size());
   for (size_t first = 0; first < calls.size(); first += kThreads) {

@@ -16,7 +16,7 @@ NEVER_APPLIED = "was never applied"
 
 @pytest.fixture(scope="module")
 def calls(build, run):
-    """calls(name, fault): output of calls of the catalogue while the device fails."""
+    """calls(name, fault): output of calls of the catalog while the device fails."""
     if "SOFTGPU_ARCH" not in os.environ:
         pytest.skip("errors of a device (the software device injects them)")
     return lambda name, fault: run("sh", "-c", '"$0" "$@"; echo "code $?"', build / "tests/faulttests", "--calls", name,

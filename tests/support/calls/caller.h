@@ -1,4 +1,4 @@
-// Maker of the calls in the catalogue: memory of their operands, the calls, their objects, and the
+// Maker of the calls in the catalog: memory of their operands, the calls, their objects, and the
 // results.
 //
 // The base class makes each call once and throws if it fails.  Derived classes make calls under

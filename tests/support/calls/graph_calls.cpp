@@ -1,7 +1,7 @@
 // Autocast and graphs in mixed precision, the part of the API with the most allocations.
 #include <array>
 
-#include "catalogue.h"
+#include "catalog.h"
 #include "graph_builder.h"
 
 namespace mptest {
@@ -286,7 +286,7 @@ void seed_gradient(Caller &c) {
 
 }  // namespace
 
-Catalogue graph_calls() {
+Catalog graph_calls() {
   return {{"autocast", decide_types},
           {"graph: first input", begin_graph},
           {"graph: convolutional network", compile_graph<Classifier>},

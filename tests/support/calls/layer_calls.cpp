@@ -1,7 +1,7 @@
 // Layers, attention, casts and recurrent layers.
 #include <iterator>
 
-#include "catalogue.h"
+#include "catalog.h"
 #include "tests/support/numeric.h"
 
 namespace mptest {
@@ -325,7 +325,7 @@ void recurrent(Caller &c, mp_rnn_cell_t cell) {
 
 }  // namespace
 
-Catalogue layer_calls() {
+Catalog layer_calls() {
   return {{"cast", cast},
           {"pool2d", pool},
           {"layouts", change_layout},

@@ -10,7 +10,7 @@
 
 namespace mptest {
 
-/// Functions that the catalogue does not call: one needs NCCL, two change the shared context, and
+/// Functions that the catalog does not call: one needs NCCL, two change the shared context, and
 /// one is called by an inline function.
 inline const std::set<std::string> kNotCalled = {"mp_comm_init_nccl", "mp_attention_set_kernel",
                                                  "mp_tuning_measure",
@@ -20,7 +20,7 @@ inline const std::set<std::string> kNotCalled = {"mp_comm_init_nccl", "mp_attent
 /// if no call needs an exception.
 struct Exceptions {
   std::string_view function;  ///< "": all functions
-  std::string_view optional;  ///< may be NULL with the arguments of the catalogue
+  std::string_view optional;  ///< may be NULL with the arguments of the catalog
   std::string_view ignored;   ///< not read by this function with the arguments of some rows
 };
 constexpr Exceptions kExceptions[] = {

@@ -4,7 +4,7 @@
 #include <array>
 #include <iterator>
 
-#include "catalogue.h"
+#include "catalog.h"
 #include "tests/support/named_plan.h"
 
 namespace mptest {
@@ -238,12 +238,12 @@ void convolve(Caller &c, mp_dtype_t dtype, mp_conv_op_t op) {
 
 }  // namespace
 
-Catalogue product_calls() {
-  Catalogue calls = {{"product in a pipeline", multiply_in_a_pipeline},
-                     {"plans and kernels", explain_products},
-                     {"gemm that adds C", multiply_and_add},
-                     {"gemm_batched", multiply_batched},
-                     {"gemm_grouped", multiply_grouped}};
+Catalog product_calls() {
+  Catalog calls = {{"product in a pipeline", multiply_in_a_pipeline},
+                   {"plans and kernels", explain_products},
+                   {"gemm that adds C", multiply_and_add},
+                   {"gemm_batched", multiply_batched},
+                   {"gemm_grouped", multiply_grouped}};
   for (const Product &p : kProducts) {
     calls.push_back({p.name, [=](Caller &c) { multiply(c, p, nullptr); }});
     calls.push_back({std::string("kernels: ") + p.name, [=](Caller &c) { list_kernels_of(c, p); }});

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "catalogue.h"
+#include "catalog.h"
 
 namespace mptest {
 
@@ -315,7 +315,7 @@ void use_names(Caller &c) {
 
 }  // namespace
 
-Catalogue step_calls() {
+Catalog step_calls() {
   struct {
     const char *name;
     mp_optimizer_kind_t kind;
@@ -326,7 +326,7 @@ Catalogue step_calls() {
                           {"novograd", MP_OPT_NOVOGRAD, MP_SCALER_POLICY_LOGMAX},
                           {"adagrad", MP_OPT_ADAGRAD, MP_SCALER_POLICY_BACKOFF},
                           {"rmsprop", MP_OPT_RMSPROP, MP_SCALER_POLICY_BACKOFF}};
-  Catalogue calls = {
+  Catalog calls = {
       {"context", make_context},
       {"tensor lists", describe_tensors},
       {"scaler, static", [](Caller &c) { scale_losses(c, MP_SCALER_POLICY_STATIC); }},

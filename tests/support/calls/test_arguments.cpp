@@ -1,4 +1,4 @@
-// Wrong pointers in every call of the catalogue: each pointer, argument or in a struct, is NULL
+// Wrong pointers in every call of the catalog: each pointer, argument or in a struct, is NULL
 // once, and each device pointer misaligned once, by half of the required alignment.  Memory that a
 // call writes overlaps each other argument in three ways.
 //
@@ -13,7 +13,7 @@
 #include <set>
 #include <sstream>
 
-#include "tests/support/calls/catalogue.h"
+#include "tests/support/calls/catalog.h"
 #include "tests/support/calls/pointer_rules.h"
 #include "tests/support/testing.h"
 

@@ -1,4 +1,4 @@
-// Catalogue of correct calls: every public function that returns a status, with good arguments and
+// Catalog of correct calls: every public function that returns a status, with good arguments and
 // its outputs.
 //
 // Its readers: tests/faults (each request of a call fails once), tests/threads (16 threads at once)
@@ -22,17 +22,17 @@ struct Entry {
   /// Makes the calls; the caller then has all results.
   std::function<void(Caller &)> run;
 };
-using Catalogue = std::vector<Entry>;
+using Catalog = std::vector<Entry>;
 
 // Sections.
-Catalogue product_calls();  ///< GEMMs, convolutions, their kernels and plans
-Catalogue layer_calls();    ///< layers, attention, casts, recurrent layers
-Catalogue step_calls();     ///< contexts, lists, scalers, optimizers, steps
-Catalogue graph_calls();    ///< autocast and graphs
+Catalog product_calls();  ///< GEMMs, convolutions, their kernels and plans
+Catalog layer_calls();    ///< layers, attention, casts, recurrent layers
+Catalog step_calls();     ///< contexts, lists, scalers, optimizers, steps
+Catalog graph_calls();    ///< autocast and graphs
 
-Catalogue all_calls();
+Catalog all_calls();
 /// Returns the rows whose names begin with one of `names`, or belong to the section "layers"; each
 /// name must have a row.
-Catalogue calls_named(std::initializer_list<std::string_view> names);
+Catalog calls_named(std::initializer_list<std::string_view> names);
 
 }  // namespace mptest

@@ -1,18 +1,18 @@
-#include "catalogue.h"
+#include "catalog.h"
 
 #include <stdexcept>
 
 namespace mptest {
 
-Catalogue all_calls() {
-  Catalogue all;
-  for (const Catalogue &section : {product_calls(), layer_calls(), step_calls(), graph_calls()})
+Catalog all_calls() {
+  Catalog all;
+  for (const Catalog &section : {product_calls(), layer_calls(), step_calls(), graph_calls()})
     all.insert(all.end(), section.begin(), section.end());
   return all;
 }
 
-Catalogue calls_named(std::initializer_list<std::string_view> names) {
-  Catalogue chosen;
+Catalog calls_named(std::initializer_list<std::string_view> names) {
+  Catalog chosen;
   for (const std::string_view name : names) {
     const size_t before = chosen.size();
     for (const Entry &entry : name == "layers" ? layer_calls() : all_calls())
