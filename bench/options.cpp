@@ -133,9 +133,8 @@ Options parse_options(int argc, const char *const *argv) {
       ->type_name("FILE")
       ->default_str(options.out)
       ->needs(tune);
-  line.add_flag(
-      "--quick", options.quick,
-      "two shapes of each set, operand order and pass, timed briefly: 5 minutes on an H200");
+  line.add_flag("--quick", options.quick,
+                "two shapes of each set, operand order and pass, timed briefly");
   line.add_flag("--brief", options.brief, "all shapes, timed as briefly as with --quick");
   line.add_option(
       "--filter", options.filter,
