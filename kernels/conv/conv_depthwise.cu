@@ -35,7 +35,7 @@ struct PixelChannels {
   MP_DEVICE PixelChannels(const PatchMap &patches, const PatchOrigin &origin, int32_t tap_h,
                           int32_t tap_w, const ChannelRun &channels) {
     const int32_t down = tap_h * patches.step_h, right = tap_w * patches.step_w;
-    const int64_t pixels = int64_t{down} * patches.width + right;  // from the origin
+    const int64_t pixels = int64_t{down} * patches.width + right;  // offset from the origin
     elem = origin.offset + pixels * patches.channels + channels.first;
     // Converted to unsigned, negative coordinates are too large.
     const bool inside =
